@@ -116,22 +116,21 @@ TEST(PlanSearch, RowsCanBePasted) {
     if (line.find(" --set ") != line.npos) lines.push_back(line.substr(line.find("--set ")));
   }
   ASSERT_EQ(lines.size(), list.size()) << text;
-  // Each by the rows of its own search: sketches order what is planned in full, so near the end of
-  // the list two searches may differ.
   for (const size_t row : {size_t{0}, lines.size() / 2, lines.size() - 1}) {
     SCOPED_TRACE(lines[row]);
     Arguments pasted = {"--hardware", h100()};  // the words say how many ranks there are
     std::istringstream words(lines[row]);
     for (std::string word; words >> word;) pasted.push_back(word);
-    const double seconds = json_of(model, pasted).at("step_seconds");
-    EXPECT_THAT(text, testing::HasSubstr(fmt::format("{:.3g} s", seconds)));
-    Arguments from_json = {"--hardware", h100()};
+    OrderedJson plan = json_of(model, pasted);
+    OrderedJson set = OrderedJson(Arguments{});
     for (const OrderedJson& one : list[row].at("set")) {
-      from_json.insert(from_json.end(), {"--set", one.get<std::string>()});
+      set.insert(set.end(), {"--set", one.get<std::string>()});
     }
-    const OrderedJson plan = json_of(model, from_json);
     EXPECT_EQ(plan.at("step_seconds"), list[row].at("step_seconds"));
     EXPECT_EQ(plan.at("mesh"), list[row].at("mesh"));
+    Arguments from_json = {"--hardware", h100()};
+    for (const OrderedJson& one : set) from_json.push_back(one);
+    EXPECT_EQ(json_of(model, from_json).at("step_seconds"), list[row].at("step_seconds"));
   }
 }
 

@@ -287,9 +287,11 @@ std::set<int> chunks_of(const Graph& graph) {
 
 }  // namespace
 
+constexpr std::string_view kTakeStage = "take_stage";
+
 StepPasses step_passes(const StepSpec& spec) {
   const bool is_staged = pipeline_shape(spec).num_stages > 1;
-  const Pass takes_stage = {"take_stage", "cuts one stage out; adds sends and receives",
+  const Pass takes_stage = {kTakeStage, "cuts one stage out; adds sends and receives",
                             [&](Graph& g) { g = stage_of(g, spec); }, is_staged};
   const Pass shards_weights = {"shard_weights", "splits weights, gathers them to use (ZeRO 3)",
                                shard_weights, spec.layout.zero >= 3};
@@ -341,15 +343,42 @@ StepPasses step_passes(const StepSpec& spec) {
   return passes;
 }
 
-TrainingGraphs training_graphs(const StepSpec& spec, const AfterPass& after, Checks checks) {
+namespace {
+
+std::span<const Pass> until_stage(const std::vector<Pass>& passes) {
+  const auto at = std::find_if(passes.begin(), passes.end(),
+                               [](const Pass& pass) { return pass.name == kTakeStage; });
+  return {passes.begin(), at};
+}
+
+std::span<const Pass> from_stage(const std::vector<Pass>& passes) {
+  return std::span(passes).subspan(until_stage(passes).size());
+}
+
+}  // namespace
+
+TrainingGraphs whole_graphs(const StepSpec& spec, const AfterPass& after, Checks checks) {
   const bool verified = checks == Checks::kAll;
   const StepPasses passes = step_passes(spec);
   Graph training(spec.layout.mesh);
   run_passes(passes.model, training, after, verified);
   Graph evaluation = training;
-  run_passes(passes.evaluation, evaluation, {}, verified);
-  run_passes(passes.training, training, after, verified);
+  run_passes(until_stage(passes.evaluation), evaluation, {}, verified);
+  run_passes(until_stage(passes.training), training, after, verified);
   return {std::move(training), std::move(evaluation)};
+}
+
+TrainingGraphs stage_graphs(TrainingGraphs whole, const StepSpec& spec, const AfterPass& after,
+                            Checks checks) {
+  const bool verified = checks == Checks::kAll;
+  const StepPasses passes = step_passes(spec);
+  run_passes(from_stage(passes.evaluation), whole.evaluation, {}, verified);
+  run_passes(from_stage(passes.training), whole.training, after, verified);
+  return whole;
+}
+
+TrainingGraphs training_graphs(const StepSpec& spec, const AfterPass& after, Checks checks) {
+  return stage_graphs(whole_graphs(spec, after, checks), spec, after, checks);
 }
 
 ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,

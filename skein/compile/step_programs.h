@@ -108,6 +108,13 @@ enum class Checks { kAll, kNone };
 TrainingGraphs training_graphs(const StepSpec& spec, const AfterPass& after = {},
                                Checks checks = Checks::kAll);
 
+// The same in two parts, for plans of several stages: the passes up to take_stage, which give the
+// ranks of all stages one result, and the others, for the stage of the spec's rank.
+TrainingGraphs whole_graphs(const StepSpec& spec, const AfterPass& after = {},
+                            Checks checks = Checks::kAll);
+TrainingGraphs stage_graphs(TrainingGraphs whole, const StepSpec& spec, const AfterPass& after = {},
+                            Checks checks = Checks::kAll);
+
 // Every pass in order, also those that are off for this spec; `spec` must outlive them. The
 // evaluation graph branches off after `model`. plan_training runs plan_memory afterwards.
 struct StepPasses {

@@ -29,7 +29,9 @@ std::string of_tokens(const Config& config) {
 
 // `key`: the key and its value for errors, such as "run.tokens = 1000".
 void set_steps(Config& config, double tokens, const std::string& key) {
-  const int64_t steps = batch_ramp(config).batches_of(tokens, config.data.sequence_length);
+  const auto ramp = try_run([&] { return batch_ramp(config); });
+  if (!ramp.ok()) fail(ErrorCode::kUsage, "[batch] {}", ramp.error().what());
+  const int64_t steps = ramp.value().batches_of(tokens, config.data.sequence_length);
   if (steps > kMaxSteps) {
     fail(ErrorCode::kUsage, "{} is {} steps{}: expected at most {} steps", key, steps,
          of_tokens(config), kMaxSteps);

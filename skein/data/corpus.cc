@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "skein/base/error.h"
+#include "skein/base/hub_name.h"
 #include "skein/base/parallel.h"
 #include "skein/base/watched_file.h"
 #include "skein/data/corpus_files.h"
@@ -248,7 +249,8 @@ Corpus open_corpus(const fs::path& path, const std::string& setting,
     if (!is_setting) throw;
     fail(ErrorCode::kUsage, "{}: {}{}", setting, error.what(),
          error.code() == ErrorCode::kNotFound
-             ? ": expected a corpus, which `skein data ingest` makes of texts"
+             ? ": expected a corpus, which `skein data ingest` makes of texts" +
+                   hub_advice(path.native(), "dataset")
              : "");
   }
 }

@@ -35,19 +35,30 @@ std::string to_text(const AttrValue& value) {
 
 }  // namespace
 
-bool Attrs::flag(std::string_view name) const { return get<bool>(entries_, name); }
-int64_t Attrs::integer(std::string_view name) const { return get<int64_t>(entries_, name); }
-double Attrs::real(std::string_view name) const { return get<double>(entries_, name); }
+const Attrs::Entries& Attrs::entries() const {
+  static const Entries none;
+  return entries_ ? *entries_ : none;
+}
+
+void Attrs::set(const std::string& name, AttrValue value) {
+  auto changed = std::make_shared<Entries>(entries());
+  (*changed)[name] = std::move(value);
+  entries_ = std::move(changed);
+}
+
+bool Attrs::flag(std::string_view name) const { return get<bool>(entries(), name); }
+int64_t Attrs::integer(std::string_view name) const { return get<int64_t>(entries(), name); }
+double Attrs::real(std::string_view name) const { return get<double>(entries(), name); }
 const std::string& Attrs::text(std::string_view name) const {
-  return get<std::string>(entries_, name);
+  return get<std::string>(entries(), name);
 }
 const std::vector<int64_t>& Attrs::integers(std::string_view name) const {
-  return get<std::vector<int64_t>>(entries_, name);
+  return get<std::vector<int64_t>>(entries(), name);
 }
 
 std::string Attrs::to_string() const {
   std::string text = "{";
-  for (const auto& [name, value] : entries_) {
+  for (const auto& [name, value] : entries()) {
     if (text.size() > 1) text += ", ";
     text += name + "=" + to_text(value);
   }

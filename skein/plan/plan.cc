@@ -256,9 +256,9 @@ namespace {
 
 // Of a stage, whose first rank is that of `first`, the rank with this coordinate on the data axis.
 StagePlan plan_share(const PlanRequest& request, const ParallelLayout& first, int64_t data_rank,
-                     const Pricing& pricing) {
+                     const TrainingGraphs& whole, const Pricing& pricing) {
   StepSpec spec = step_spec(request.config, request.model, first.at_data_rank(data_rank));
-  const TrainingGraphs graphs = training_graphs(spec);
+  const TrainingGraphs graphs = stage_graphs(whole, spec);
   StagePlan plan = plan_stage(spec, graphs, request.kernels, pricing);
   plan.process_bytes = process_bytes_of(request, spec);
   const int64_t peers = first.mesh.num_ranks() / first.mesh.size("pp");
@@ -282,14 +282,19 @@ Plan make_plan(const PlanRequest& request) {
   const StepSpec spec =
       step_spec(request.config, request.model, plan.layout.at_data_rank(shares.front()));
   const Pricing pricing(request.hardware, plan.layout.mesh, compute_dtype(spec.update.precision));
-  for (const int64_t rank : stage_ranks(plan.layout.mesh)) {
-    ParallelLayout first = plan.layout;
-    first.rank = rank;
-    StagePlan stage = plan_share(request, first, shares.front(), pricing);
-    for (size_t i = 1; i < shares.size(); ++i) {
-      stage.smaller_shares.push_back(plan_share(request, first, shares[i], pricing));
+  for (const int64_t data_rank : shares) {
+    const TrainingGraphs whole =
+        whole_graphs(step_spec(request.config, request.model, plan.layout.at_data_rank(data_rank)));
+    for (const int64_t rank : stage_ranks(plan.layout.mesh)) {
+      ParallelLayout first = plan.layout;
+      first.rank = rank;
+      StagePlan stage = plan_share(request, first, data_rank, whole, pricing);
+      if (data_rank == shares.front()) {
+        plan.stages.push_back(std::move(stage));
+      } else {
+        plan.stages[static_cast<size_t>(stage.stage)].smaller_shares.push_back(std::move(stage));
+      }
     }
-    plan.stages.push_back(std::move(stage));
   }
   const int64_t copies_every = request.config.checkpoint.memory_every_steps;
   if ((plan.ranks() > 1 || request.config.launch.supervise) && copies_every != 0) {

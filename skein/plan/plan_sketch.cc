@@ -1,6 +1,8 @@
 #include "skein/plan/plan_sketch.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "skein/model/decoder.h"
 #include "skein/plan/process_bytes.h"
@@ -17,25 +19,32 @@ int64_t small_pipeline(const PipelineShape& shape) {
   return shape.num_chunks() <= 2 ? shape.num_chunks() : 3;
 }
 
-StagePlan plan_chunk(const PlanRequest& request, int64_t stages, int64_t layers, int64_t stage) {
+// Plans of the stages of a small mesh, whose ranks hold one chunk of `layers` layers each.
+std::vector<StagePlan> plan_chunks(const PlanRequest& request, int64_t stages, int64_t layers) {
   PlanRequest small = request;
   const int64_t per_stage = request.ranks / request.config.parallel.pipeline;
   small.config.parallel.pipeline = stages;
   small.config.parallel.virtual_stages = 1;
   small.model.num_hidden_layers = stages * layers;
   small.ranks = stages * per_stage;
-  const ParallelLayout layout =
-      parallel_layout(small.config, small.model, small.ranks, stage * per_stage);
-  StepSpec spec = step_spec(small.config, small.model, layout);
-  spec.update.bucket_bytes = bucket_bytes(num_parameters(request.model));
-  const Pricing pricing(request.hardware, layout.mesh, compute_dtype(spec.update.precision));
-  // The layouts that are planned in full are checked.
-  const TrainingGraphs graphs = training_graphs(spec, {}, Checks::kNone);
-  StagePlan plan = plan_stage(spec, graphs, request.kernels, pricing, Checks::kNone);
-  const int64_t slots =
-      max_in_flight(stage_tasks(pipeline_shape(spec), stage), plan.chunks.front().chunk);
-  for (const size_t arena : {kActivations, kHostActivations}) plan.arena_bytes[arena] /= slots;
-  return plan;
+  std::optional<TrainingGraphs> whole;
+  std::vector<StagePlan> plans;
+  for (int64_t stage = 0; stage < stages; ++stage) {
+    const ParallelLayout layout =
+        parallel_layout(small.config, small.model, small.ranks, stage * per_stage);
+    StepSpec spec = step_spec(small.config, small.model, layout);
+    spec.update.bucket_bytes = bucket_bytes(num_parameters(request.model));
+    const Pricing pricing(request.hardware, layout.mesh, compute_dtype(spec.update.precision));
+    // The layouts that are planned in full are checked.
+    if (!whole) whole = whole_graphs(spec, {}, Checks::kNone);
+    const TrainingGraphs graphs = stage_graphs(*whole, spec, {}, Checks::kNone);
+    StagePlan plan = plan_stage(spec, graphs, request.kernels, pricing, Checks::kNone);
+    const int64_t slots =
+        max_in_flight(stage_tasks(pipeline_shape(spec), stage), plan.chunks.front().chunk);
+    for (const size_t arena : {kActivations, kHostActivations}) plan.arena_bytes[arena] /= slots;
+    plans.push_back(std::move(plan));
+  }
+  return plans;
 }
 
 // one + (layers - 1) (two - one)
@@ -100,12 +109,12 @@ SketchCache::Entry sketch_chunks(const PlanRequest& request, const PipelineShape
                          .pairs = parallel.pairs};
   return cache.get(key, [&] {
     auto sketches = std::make_shared<ChunkSketches>();
-    for (int64_t kind = 0; kind < 3; ++kind) {
-      // One chunk is the first alone; two have no middle.
-      if (kind > 0 && (stages == 1 || (stages == 2 && kind == 1))) continue;
-      const int64_t stage = kind == 2 ? stages - 1 : kind;
-      for (const int64_t layers : {1, 2}) {
-        (*sketches)[kind][layers - 1] = plan_chunk(request, stages, layers, stage);
+    for (const size_t layers : {1, 2}) {
+      std::vector<StagePlan> plans = plan_chunks(request, stages, static_cast<int64_t>(layers));
+      for (size_t stage = 0; stage < plans.size(); ++stage) {
+        // One chunk is the first alone; two have no middle.
+        const size_t kind = stage > 0 && stage + 1 == plans.size() ? 2 : stage;
+        (*sketches)[kind][layers - 1] = std::move(plans[stage]);
       }
     }
     return sketches;
