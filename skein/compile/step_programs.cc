@@ -7,39 +7,16 @@
 #include "skein/compile/program_runs.h"
 #include "skein/config/batches.h"
 #include "skein/model/decoder.h"
-#include "skein/model/placement.h"
 #include "skein/ops/fold/fold.h"
 #include "skein/ops/ops.h"
 #include "skein/ops/simd/cpu_kind.h"
-#include "skein/passes/begin_sums.h"
-#include "skein/passes/differentiate.h"
-#include "skein/passes/fuse_residual.h"
-#include "skein/passes/hoist_transient.h"
-#include "skein/passes/overlap.h"
-#include "skein/passes/overlap_layers.h"
 #include "skein/passes/pair_programs.h"
 #include "skein/passes/plan_memory.h"
-#include "skein/passes/shard.h"
-#include "skein/passes/simplify.h"
-#include "skein/passes/take_stage.h"
 #include "skein/passes/use_fp8.h"
-#include "skein/passes/zero.h"
 #include "skein/weights/model_source.h"
 
 namespace skein {
 namespace {
-
-DecoderOptions decoder_options(const StepSpec& spec) {
-  DecoderOptions options;
-  options.compute_dtype = compute_dtype(spec.update.precision);
-  options.sequences = spec.micro_sequences * spec.layout.data_degree();
-  options.token_ranks = spec.layout.data_degree() * spec.layout.mesh.size("cp");
-  options.sequence_length = spec.sequence_length;
-  options.documents = spec.documents;
-  options.repeatable = spec.repeatable;
-  options.head_block_tokens = spec.head_block_tokens;
-  return options;
-}
 
 // Whether the model is that of model.init_from.
 bool takes_source(const ModelConfig& model) {
@@ -223,34 +200,6 @@ std::string chunk_program(std::string_view name, int64_t chunk, bool several) {
 
 namespace {
 
-ChunkOfScope chunks_of_scopes(const StepSpec& spec) {
-  return chunks_by_layers(spec.model.num_hidden_layers, pipeline_shape(spec).num_chunks());
-}
-
-Graph stage_of(const Graph& graph, const StepSpec& spec) {
-  return take_stage(graph, pipeline_shape(spec), chunks_of_scopes(spec), spec.layout.stage());
-}
-
-ShardPlan shard_plan(const StepSpec& spec) {
-  ShardPlan plan;
-  plan.place = decoder_placements(spec.model, spec.layout.mesh);
-  if (!spec.layout.sequence) {
-    for (const std::string& axis : tensor_axes(spec.layout.mesh)) plan.whole_rows.insert(axis);
-  }
-  return plan;
-}
-
-// The first and the last stage exchange the gradients of the parameters that they share.
-UpdateOptions update_options(const StepSpec& spec) {
-  UpdateOptions options = spec.update;
-  const int64_t last = pipeline_shape(spec).num_stages - 1;
-  for (const std::string& name : shared_parameters(spec)) {
-    if (options.stage == 0) options.shared_with_stage[name] = last;
-    if (options.stage == last) options.shared_with_stage[name] = 0;
-  }
-  return options;
-}
-
 // The levels of the tree that lie within a rank, over its own virtual ranks.
 int64_t num_fold_levels(const StepSpec& spec) {
   return std::bit_width(static_cast<uint64_t>(spec.layout.hosted_virtual_ranks() - 1));
@@ -286,100 +235,6 @@ std::set<int> chunks_of(const Graph& graph) {
 }
 
 }  // namespace
-
-constexpr std::string_view kTakeStage = "take_stage";
-
-StepPasses step_passes(const StepSpec& spec) {
-  const bool is_staged = pipeline_shape(spec).num_stages > 1;
-  const Pass takes_stage = {kTakeStage, "cuts one stage out; adds sends and receives",
-                            [&](Graph& g) { g = stage_of(g, spec); }, is_staged};
-  const Pass shards_weights = {"shard_weights", "splits weights, gathers them to use (ZeRO 3)",
-                               shard_weights, spec.layout.zero >= 3};
-  StepPasses passes;
-  passes.model = {
-      {"build_decoder", "writes the forward pass down, over whole tensors",
-       [&](Graph& g) { build_decoder(g, spec.model, decoder_options(spec)); }},
-      {"shard", "places tensors on the ranks; says what moves",
-       [&](Graph& g) { g = shard(g, shard_plan(spec)); }},
-  };
-  passes.training = {
-      {"differentiate", "appends the backward pass",
-       [](Graph& g) { differentiate(g, g.outputs().front()); }, true, Transients::kToBeHoisted},
-      {"hoist_transient", "has one block of logits alive at a time", hoist_transient},
-      {"recompute", "does forward work again instead of keeping it",
-       [&](Graph& g) { recompute(g, spec.recompute); }},
-      {"use_fp8", "gives the layers' products 8-bit operands",
-       [&](Graph& g) {
-         use_fp8(g, {spec.fast_accumulation, spec.keep_fp8_weights, chunks_of_scopes(spec)});
-       },
-       spec.fp8},
-      {"shard_gradients", "splits gradient sums over ranks (ZeRO 2)", shard_gradients,
-       spec.layout.zero >= 2 && runs_one_micro_batch(spec)},
-      shards_weights,
-      takes_stage,
-      {"append_update", "appends sums over ranks, clipping and AdamW",
-       [&](Graph& g) { append_update(g, update_options(spec)); }},
-      {"simplify", "drops what one rank has not to do", simplify},
-      {"fuse_residual", "has norms add what they follow", fuse_residual},
-      {"begin_sums", "has the first micro-batch store gradient sums", begin_sums},
-      {"overlap_layers", "has the layers' collectives travel beside computation",
-       [&](Graph& g) {
-         overlap_layers(g, spec.in_pairs ? SplitCollectives::kAll : SplitCollectives::kHidden);
-       },
-       spec.overlap},
-      {"offload", "has activations wait in host memory",
-       [&](Graph& g) { offload(g, *spec.offload_activations); },
-       spec.offload_activations.has_value()},
-      {"overlap", "starts the update's collectives early, waits late",
-       [&](Graph& g) { overlap(g, spec.layout.shares().most() == 1); }, spec.overlap},
-  };
-  passes.evaluation = {
-      shards_weights,
-      takes_stage,
-      {"append_loss_total", "appends the sum of the loss over ranks", append_loss_total},
-      {"simplify", "drops what one rank has not to do", simplify},
-      {"fuse_residual", "has norms add what they follow", fuse_residual},
-  };
-  return passes;
-}
-
-namespace {
-
-std::span<const Pass> until_stage(const std::vector<Pass>& passes) {
-  const auto at = std::find_if(passes.begin(), passes.end(),
-                               [](const Pass& pass) { return pass.name == kTakeStage; });
-  return {passes.begin(), at};
-}
-
-std::span<const Pass> from_stage(const std::vector<Pass>& passes) {
-  return std::span(passes).subspan(until_stage(passes).size());
-}
-
-}  // namespace
-
-TrainingGraphs whole_graphs(const StepSpec& spec, const AfterPass& after, Checks checks) {
-  const bool verified = checks == Checks::kAll;
-  const StepPasses passes = step_passes(spec);
-  Graph training(spec.layout.mesh);
-  run_passes(passes.model, training, after, verified);
-  Graph evaluation = training;
-  run_passes(until_stage(passes.evaluation), evaluation, {}, verified);
-  run_passes(until_stage(passes.training), training, after, verified);
-  return {std::move(training), std::move(evaluation)};
-}
-
-TrainingGraphs stage_graphs(TrainingGraphs whole, const StepSpec& spec, const AfterPass& after,
-                            Checks checks) {
-  const bool verified = checks == Checks::kAll;
-  const StepPasses passes = step_passes(spec);
-  run_passes(from_stage(passes.evaluation), whole.evaluation, {}, verified);
-  run_passes(from_stage(passes.training), whole.training, after, verified);
-  return whole;
-}
-
-TrainingGraphs training_graphs(const StepSpec& spec, const AfterPass& after, Checks checks) {
-  return stage_graphs(whole_graphs(spec, after, checks), spec, after, checks);
-}
 
 ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
                          const KernelTable& kernels, Checks checks) {

@@ -29,7 +29,7 @@ std::string of_tokens(const Config& config) {
 
 // `key`: the key and its value for errors, such as "run.tokens = 1000".
 void set_steps(Config& config, double tokens, const std::string& key) {
-  const auto ramp = try_run([&] { return batch_ramp(config); });
+  auto ramp = try_run([&] { return batch_ramp(config); });
   if (!ramp.ok()) fail(ErrorCode::kUsage, "[batch] {}", ramp.error().what());
   const int64_t steps = ramp.value().batches_of(tokens, config.data.sequence_length);
   if (steps > kMaxSteps) {
