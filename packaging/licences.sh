@@ -14,7 +14,7 @@ mkdir -p "$directory"
 deps=$(realpath -m "$(dirname "$0")/../.deps")
 temporary=$(mktemp -d)
 trap 'rm -rf "$temporary"' EXIT
-xargs -r realpath -m | sort -u > "$temporary/files"
+xargs -rd '\n' realpath -m | sort -u > "$temporary/files"
 
 # Wheels that scripts/setup.sh unpacked.
 sed -n "s|^$deps/\([^/]*\)/.*|\1|p" "$temporary/files" | sort -u | while read -r wheel; do
@@ -25,8 +25,8 @@ done
 
 # Debian packages. Where /lib is a link to /usr/lib, dpkg may know a file by either name.
 grep -v "^$deps/" "$temporary/files" > "$temporary/others" || true
-sed 'p; s|^/usr/|/|' "$temporary/others" | xargs -r dpkg -S 2> "$temporary/unknown" > "$temporary/owners" || true
-sed -n 's|^\([a-z0-9.+-]*\)[:,].*|\1|p' "$temporary/owners" | grep -vx diversion | sort -u |
+sed 'p; s|^/usr/|/|' "$temporary/others" | xargs -rd '\n' dpkg -S 2> "$temporary/unknown" > "$temporary/owners" || true
+sed -n 's|^\([a-z0-9.+-]*\)[:,].*|\1|p' "$temporary/owners" | sort -u |
   while read -r package; do
     [ ! -f "/usr/share/doc/$package/copyright" ] || cp "/usr/share/doc/$package/copyright" "$directory/$package"
   done
@@ -37,6 +37,7 @@ sed 's|^/usr/|/|' "$temporary/others" | sort -u | comm -23 - "$temporary/known" 
     "$(head -n 1 "$temporary/without"): add their licences by hand" >&2
 
 # Debian keeps these once, and names them.
-grep -rhoE '/usr/share/common-licenses/[A-Za-z0-9+-]+(\.[0-9]+)*' "$directory" | sort -u | while read -r text; do
-  [ ! -f "$text" ] || install -D -m 644 "$text" "$directory/common-licenses/$(basename "$text")"
-done
+{ grep -rhoE '/usr/share/common-licenses/[A-Za-z0-9+-]+(\.[0-9]+)*' "$directory" || true; } | sort -u |
+  while read -r text; do
+    [ ! -f "$text" ] || install -D -m 644 "$text" "$directory/common-licenses/$(basename "$text")"
+  done

@@ -54,7 +54,7 @@ headers=$(xargs ninja -C build -t deps <<< "$objects" | sed -n 's|^    ||p')
 {
   awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' <<< "$libraries" | grep -vE "$of_drivers| $root/" | cut -d' ' -f2
   ninja -C build -t inputs skein | grep '^/.*\.a$' || true
-  (cd build && sort -u <<< "$headers" | xargs realpath) | grep -v "^$(pwd -P)/\(skein\|build\|cmake\)/"
+  (cd build && sort -u <<< "$headers" | xargs -d '\n' realpath) | grep -v "^$(pwd -P)/\(skein\|build\|cmake\)/"
 } | packaging/licences.sh "$root/share/doc/skein/licences"
 
 glibc=$(objdump -T "$root/libexec/skein" "$own"/*.so.* | grep -oP 'GLIBC_\K2\.[0-9.]+' | sort -uV | tail -n 1)
