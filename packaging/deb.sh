@@ -19,7 +19,7 @@ rm -r "$root/usr/lib/skein/glibc"
 cp -a "$stage/libexec/skein" "$root/usr/bin/skein"
 
 # Where and how Debian keeps documents and completions.
-rm "$doc/LICENSE"
+rm -r "$doc/LICENSE" "$doc/licences/common-licenses"
 mv "$root/usr/share/zsh/site-functions" "$root/usr/share/zsh/vendor-completions"
 gzip -9n "$root/usr/share/man/man1/skein.1"
 sed "s|@VERSION@|$version|; s|@DATE@|$(date -R -d "@${SOURCE_DATE_EPOCH:-$(stat -c %Y CHANGELOG.md)}")|" \

@@ -19,9 +19,8 @@ for name in sh cat cp df du env find grep head id kill ls mkdir mv nslookup ps r
   ln -s busybox "$root/bin/$name"
 done
 cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
-for package in busybox-static ca-certificates; do
-  cp "/usr/share/doc/$package/copyright" "$root/usr/share/doc/skein/licences/$package"
-done
+printf '/usr/share/doc/%s/copyright\n' busybox-static ca-certificates |
+  "$(dirname "$0")/licences.sh" "$root/usr/share/doc/skein/licences"
 echo 'skein:x:65532:65532::/tmp:/bin/sh' > "$root/etc/passwd"
 echo 'skein:x:65532:' > "$root/etc/group"
 echo 'hosts: files dns' > "$root/etc/nsswitch.conf"

@@ -22,7 +22,8 @@ own=$root/lib/skein
 mkdir "$root/libexec" "$own/glibc"
 mv "$root/bin/skein" "$root/libexec/skein"
 
-# Libraries, and the licences that Debian keeps of each.
+# Libraries: Arrow's, which cmake installs as they are, and all others.
+strip --strip-unneeded "$own"/lib*
 libraries=$(ldd "$root/libexec/skein")
 if grep -q 'not found' <<< "$libraries"; then
   echo "stage: ldd says$(grep -m 1 'not found' <<< "$libraries")" >&2
@@ -30,18 +31,9 @@ if grep -q 'not found' <<< "$libraries"; then
 fi
 of_glibc='^(ld-linux-[a-z0-9-]*|libc|libm|libmvec|libpthread|libdl|librt|libresolv|libutil|libanl)\.so'
 of_drivers='^(libcuda|libnvidia-.*)\.so'
-licences=$root/share/doc/skein/licences
-mkdir -p "$licences"
-copy_licence() { # of the Debian package that the file $1 is of
-  local package
-  package=$(dpkg -S "$(realpath "$1")" 2>/dev/null || dpkg -S "${1#/usr}" 2>/dev/null) || return 0
-  package=${package%%:*}
-  [ ! -f "/usr/share/doc/$package/copyright" ] || cp "/usr/share/doc/$package/copyright" "$licences/$package"
-}
 awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' <<< "$libraries" | sort -u | while read -r library path; do
   [[ ! $library =~ $of_glibc && ! $library =~ $of_drivers ]] || continue
   [ -e "$own/$library" ] || strip --strip-unneeded -o "$own/$library" "$path"
-  copy_licence "$path"
 done
 
 # glibc as it is here, with what it loads by itself when it looks up names of hosts and users.
@@ -53,7 +45,17 @@ for name in libc.so.6 libm.so.6 libmvec.so.1 libpthread.so.0 libdl.so.2 librt.so
   libanl.so.1 libnss_files.so.2 libnss_dns.so.2 libnss_compat.so.2; do
   [ ! -e "$beside/$name" ] || cp -L "$beside/$name" "$own/glibc/"
 done
-copy_licence "$c_library"
+
+# Licences of other people's code: of the libraries above, and of those that are in the program itself,
+# which are the headers and the static libraries that ninja knows of.
+objects=$(ninja -C build -t inputs skein | grep '\.o$')
+headers=$(xargs ninja -C build -t deps <<< "$objects" | sed -n 's|^    ||p')
+[ -n "$headers" ] || { echo "stage: ninja knows no header of build/skein: build it with scripts/build.sh" >&2; exit 1; }
+{
+  awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' <<< "$libraries" | grep -vE "$of_drivers| $root/" | cut -d' ' -f2
+  ninja -C build -t inputs skein | grep '^/.*\.a$' || true
+  (cd build && sort -u <<< "$headers" | xargs -d '\n' realpath) | grep -v "^$(pwd -P)/\(skein\|build\|cmake\)/"
+} | packaging/licences.sh "$root/share/doc/skein/licences"
 
 glibc=$(objdump -T "$root/libexec/skein" "$own"/*.so.* | grep -oP 'GLIBC_\K2\.[0-9.]+' | sort -uV | tail -n 1)
 kernel=$(readelf -n "$own/glibc/libc.so.6" | sed -n 's/.*OS: Linux, ABI: //p')

@@ -10,21 +10,23 @@ names=$(packages build) || exit 2
 mapfile -t needed <<<"$names"
 install_packages "${needed[@]}"
 
-# Arrow comes out of the pyarrow wheel: its headers and shared libraries, no Python at run time.
+# Arrow comes out of the pyarrow wheel: its headers, shared libraries and licences, no Python at run time.
 arrow_version=26.0.1
 arrow_dir=.deps/pyarrow-$arrow_version
-if [ ! -f "$arrow_dir/.done-with-s3" ]; then
+if [ ! -f "$arrow_dir/.done-with-licences" ]; then
   echo "setup: unpacking Arrow $arrow_version from the pyarrow wheel" >&2
   unpack_wheel "pyarrow==$arrow_version" manylinux_2_28_x86_64 "$arrow_dir" 'pyarrow/include/*' \
-    'pyarrow/libarrow.so.*' 'pyarrow/libarrow_s3.so.*' 'pyarrow/libparquet.so.*'
-  touch "$arrow_dir/.done-with-s3"
+    'pyarrow/libarrow.so.*' 'pyarrow/libarrow_s3.so.*' 'pyarrow/libparquet.so.*' \
+    '*.dist-info/licenses/*'
+  touch "$arrow_dir/.done-with-licences"
 fi
 
 # The CUDA backend is compiled against the headers of cuDNN's frontend, out of its wheel.
 frontend_version=1.32.0
 frontend_dir=.deps/cudnn-frontend-$frontend_version
-if command -v nvcc >/dev/null && [[ ${SKEIN_CUDA:-} != OFF* ]] && [ ! -f "$frontend_dir/.done" ]; then
+if command -v nvcc >/dev/null && [[ ${SKEIN_CUDA:-} != OFF* ]] && [ ! -f "$frontend_dir/.done-with-licences" ]; then
   echo "setup: unpacking the headers of cuDNN's frontend $frontend_version from its wheel" >&2
-  unpack_wheel "nvidia-cudnn-frontend==$frontend_version" manylinux_2_28_x86_64 "$frontend_dir" 'include/*'
-  touch "$frontend_dir/.done"
+  unpack_wheel "nvidia-cudnn-frontend==$frontend_version" manylinux_2_28_x86_64 "$frontend_dir" 'include/*' \
+    '*.dist-info/licenses/*'
+  touch "$frontend_dir/.done-with-licences"
 fi

@@ -49,13 +49,13 @@ def read(name):
         return file.read()
 
 
-def manifest(skein, folder, nodes, kind, *options):
+def manifest(skein, folder, nodes, kind, *options, image=("--image", "registry/skein:1.0")):
     config = os.path.join(folder, "run.toml")
     with open(config, "w") as out:
         out.write(CONFIG.format(folder=folder, nodes=nodes, kind=kind))
     with open(os.path.join(folder, "model.json"), "w") as out:
         out.write(MODEL)
-    command = [skein, "launch", "--jobset", config, "--print", "--image", "registry/skein:1.0", *options]
+    command = [skein, "launch", "--jobset", config, "--print", *image, *options]
     return subprocess.run(command, capture_output=True, text=True)
 
 
@@ -132,6 +132,8 @@ def main():
                               ([*volume, "--resource", "memory"], "expected NAME=QUANTITY")]:
             done = manifest(skein, folder, "1", "cpu", *options)
             assert done.returncode == 2 and said in done.stderr and done.stdout == "", done.stderr
+        done = manifest(skein, folder, "1", "cpu", *volume, image=())
+        assert done.returncode == 2 and 'docs/installing.md, "Container", says how one is made' in done.stderr, done.stderr
     print("the JobSets are valid")
     return 0
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs what scripts/package.sh makes where it may be taken. Nothing is built: build/skein is taken as it is.
 
-    tests/scripts/package_places.py PLACE… [--keep FOLDER]
+    tests/scripts/package_places.py PLACE… [--keep FOLDER] [--objects N]
 
   empty      the archive alone: no C library, no shell
   system     the archive and this machine's C library
@@ -9,6 +9,7 @@
   shell      the archive and a static shell
   old        the archive on Debian 11, whose C library is older
   image      the root that packaging/Containerfile makes: no network, read-only, 64 MB of /dev/shm, no root
+  recipe     the build stage of packaging/Containerfile, by its own commands in a Debian 12 of required packages
   deb        the Debian package, installed, run and purged in a Debian 12 of essential packages
   wheel      the wheel, installed by pip, run and uninstalled in a Debian 11 of essential packages and Python
 
@@ -18,6 +19,8 @@ part of every test run. The others fetch packages with mmdebstrap and apt, and n
 auditwheel judge, where they are installed.
 
   --keep FOLDER   where what is made and fetched is kept, and taken from by the next run
+  --objects N     `recipe` stops when N objects are compiled; without it, everything is (from this machine's ccache,
+                  where it is there), and the image is run
 
 Exit code 77: skipped, a chroot is not possible here.
 """
@@ -32,7 +35,7 @@ from pathlib import Path
 from package_root import REPOSITORY, WITHOUT_ROOT, Failed, Root, do_the_job
 
 
-PLACES = ("empty", "system", "drivers", "shell", "old", "image", "deb", "wheel")
+PLACES = ("empty", "system", "drivers", "shell", "old", "image", "recipe", "deb", "wheel")
 
 
 def call(*words, **options):
@@ -49,8 +52,8 @@ def require(is_so, text):
 
 
 class Places:
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, max_objects):
+        self.folder, self.max_objects = folder, max_objects
 
     def package(self, kind, pattern):
         """What scripts/package.sh makes, made once."""
@@ -73,11 +76,13 @@ class Places:
         next(root.glob("skein-*")).rename(root / "moved")
         return root
 
-    def debian(self, name, suite, *packages):
+    def debian(self, name, suite, *packages, variant="essential"):
         """Debian's essential packages and these; a copy of what is kept."""
-        kept = self.folder / f"{suite}{'-'.join(['', *packages])}.tar"
+        kept = self.folder / f"{suite}-{'-'.join([variant, *packages])}.tar"
         if not kept.exists():
-            call("mmdebstrap", "--variant=essential", *(f"--include={name}" for name in packages), suite, kept)
+            part = self.folder / f"part-{kept.name}"
+            call("mmdebstrap", f"--variant={variant}", *(f"--include={name}" for name in packages), suite, part)
+            part.rename(kept)
         root = self.new_root(name)
         call("tar", "-C", root, "--exclude=./dev/*", "-xf", kept)
         return root
@@ -106,11 +111,21 @@ class Places:
                      "share/doc/skein/README.md", "share/doc/skein/docs/configuration.md",
                      "share/skein/configs/demo.toml", "REQUIRES"):
             require((path / "moved" / file).stat().st_size, f"the archive lacks {file}")
+        self.check_licences(path / "moved/share/doc/skein/licences")
         said = root.run("version", expected=2, environment={"SKEIN_C_LIBRARY": "both"})
         require("SKEIN_C_LIBRARY=both: own or system is expected" in said, said)
         shutil.rmtree(path / "moved/lib/skein/glibc")
         said = root.run("version", expected=1)
         require("is missing: unpack the whole archive" in said, said)
+
+    def check_licences(self, folder):
+        """Of a library beside the program, of one that is headers alone, of what Arrow holds; and the texts they name."""
+        for name, words in (("libc6", "GNU C Library"), ("libcurl4", "Daniel Stenberg"), ("libhwy-dev", "Apache"),
+                            ("nlohmann-json3-dev", "Niels Lohmann"), ("libcli11-dev", "Henry Schreiner"),
+                            ("pyarrow-*.LICENSE.txt", "3rdparty dependency Brotli is statically linked"),
+                            ("pyarrow-*.NOTICE.txt", "Apache Arrow"), ("common-licenses/LGPL-2.1", "Version 2.1")):
+            files = list(folder.glob(name))
+            require(len(files) == 1 and words in files[0].read_text(), f"licences: {files}, expected '{words}' in {name}")
 
     def system(self):
         path = self.unpacked("system")
@@ -185,14 +200,21 @@ class Places:
     def image(self):
         path = self.debian("image-build", "bookworm", "busybox-static", "ca-certificates")
         shutil.copy(self.package("archive", "skein-*.tar.gz"), path / "skein.tar.gz")
-        shutil.copy(REPOSITORY / "packaging/image_root.sh", path)
-        print(call("chroot", path, "/bin/bash", "/image_root.sh", "/skein.tar.gz", "/image"), end="")
+        for script in ("image_root.sh", "licences.sh"):
+            shutil.copy(REPOSITORY / "packaging" / script, path)
+        print(Root(path, "/bin/bash").run("/image_root.sh", "/skein.tar.gz", "/image"), end="")
         root_path = self.new_root("image")
         root_path.rmdir()
         (path / "image").rename(root_path)
+        self.run_image(root_path)
+
+    def run_image(self, root_path):
+        """What an engine does with the last stage of the Containerfile."""
         recipe = (REPOSITORY / "packaging/Containerfile").read_text()
         user = re.search(r"^USER (\S+)$", recipe, re.M).group(1)
         path_variable = re.search(r"^ENV PATH=(\S+)$", recipe, re.M).group(1)
+        for package in ("busybox-static", "ca-certificates"):
+            require((root_path / "usr/share/doc/skein/licences" / package).exists(), f"no licence of {package}")
         root = Root(root_path, "/usr/bin/skein", user, "proc dev no-network read-only",
                     {"PATH": f"{path_variable}:/usr/sbin:/sbin"})
         library = root.libraries()["libc.so.6"]
@@ -202,6 +224,58 @@ class Places:
         do_the_job(root, "launch.on_event=cat >> /job/said")
         require(listing(root_path) == before, "the image was written to")
 
+    def recipe(self):
+        """The build stage of packaging/Containerfile, instruction by instruction as an engine follows it."""
+        path = self.debian("recipe-build", "bookworm", variant="minbase")
+        cache = call("ccache", "--get-config", "cache_dir").strip() if shutil.which("ccache") else ""
+        handed = {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")
+                  or name.startswith("PIP_") and not Path(value).is_dir()}
+        root = Root(path, "/bin/sh", environment={**handed, "CCACHE_DIR": "/cache"}, cache=cache)
+        for file in ("etc/resolv.conf", "etc/hosts"):
+            shutil.copy(f"/{file}", path / file)
+        folder = "/"
+        stage = (REPOSITORY / "packaging/Containerfile").read_text().split("FROM scratch")[0]
+        for instruction, words in re.findall(r"^(RUN|COPY|WORKDIR) (.*)$", stage, re.M):
+            print(f"recipe: {instruction} {words}", flush=True)
+            if instruction == "WORKDIR":
+                folder = words
+            elif instruction == "COPY":
+                require(words == ". /src", f"COPY {words}, expected . /src")
+                self.copy_context(path / "src")
+                certificates = "etc/ssl/certs/ca-certificates.crt"  # those that this machine trusts
+                shutil.copy(f"/{certificates}", path / certificates)
+            elif not self.follow(root, f"cd {folder} && {words}"):
+                return
+        root_path = self.new_root("recipe")
+        root_path.rmdir()
+        (path / "image").rename(root_path)
+        self.run_image(root_path)
+
+    def copy_context(self, to):
+        """What COPY sees of this repository."""
+        to.mkdir()
+        left = [f"--exclude={name.removeprefix('**/') if name.startswith('**/') else '.' + name}"
+                for name in (REPOSITORY / ".dockerignore").read_text().split()]
+        call("bash", "-c", 'set -o pipefail; out=$1; shift; tar -c "$@" . | tar -C "$out" -x', "copy", to, *left)
+
+    def follow(self, root, command):
+        """Whether it ended. With --objects it is stopped when so many objects are compiled."""
+        run, output = root.start("-c", command), None
+        while output is None:
+            num_compiled = len(list((root.path / "src/build").rglob("*.o")))
+            if self.max_objects and num_compiled >= self.max_objects:
+                run.kill()
+                run.communicate()
+                print(f"recipe: stopped after {num_compiled} objects, for --objects", flush=True)
+                return False
+            try:
+                output = run.communicate(timeout=1)[0]
+            except subprocess.TimeoutExpired:
+                pass
+        require(run.returncode == 0, f"{command} ended with {run.returncode}:\n{output}")
+        print("\n".join(output.splitlines()[-6:]), flush=True)
+        return True
+
     def deb(self):
         package = self.package("deb", "skein_*.deb")
         if shutil.which("lintian"):
@@ -209,8 +283,8 @@ class Places:
             print(f"lintian: {said or 'nothing to say'}")
         path = self.debian("deb", "bookworm")
         shutil.copy(package, path / "skein.deb")
-        before = listing(path)
         root = Root(path, "/usr/bin/skein")
+        before = listing(path)
         root.run("--install", "/skein.deb", program="/usr/bin/dpkg")
         user = Root(path, "/usr/bin/skein", user="1000:1000", options="proc dev no-network")
         configs = "/usr/share/skein/configs"
@@ -271,12 +345,13 @@ def listing(folder):
 
 
 def main():
-    words = sys.argv[1:]
-    keep = None
-    if "--keep" in words:
-        at = words.index("--keep")
-        keep = Path(words[at + 1]).absolute()
-        del words[at:at + 2]
+    words, options = sys.argv[1:], {"--keep": None, "--objects": "0"}
+    for name in options:
+        if name in words[:-1]:
+            at = words.index(name)
+            options[name] = words[at + 1]
+            del words[at:at + 2]
+    keep = options["--keep"] and Path(options["--keep"]).absolute()
     if not words or any(word not in PLACES for word in words):
         print(f"package_places: which? Expected some of {' '.join(PLACES)}", file=sys.stderr)
         return 2
@@ -285,7 +360,7 @@ def main():
         print("package_places: SKIPPED: a chroot needs root, or user namespaces", file=sys.stderr)
         return 77
     with tempfile.TemporaryDirectory() as temporary:
-        places = Places(keep or Path(temporary))
+        places = Places(keep or Path(temporary), int(options["--objects"]))
         places.folder.mkdir(parents=True, exist_ok=True)
         for word in words:
             try:

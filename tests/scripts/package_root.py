@@ -18,16 +18,18 @@ DEADLINE_S = 300
 
 ENTER = """
 set -e
-root=$1 work=$2 user=$3 options=$4
-shift 4
+root=$1 work=$2 user=$3 options=$4 cache=$5
+shift 5
 mount --make-rprivate /
 mount --bind "$root" "$root"
 [ ! -d "$root/job" ] || mount --bind "$work" "$root/job"
+[ -z "$cache" ] || mount --bind "$cache" "$root/cache"
 case $options in *proc*) mount -t proc proc "$root/proc" ;; esac
 case $options in *dev*)
   mount -t tmpfs -o mode=755 tmpfs "$root/dev"
   mkdir "$root/dev/shm"
   for name in null urandom; do touch "$root/dev/$name"; mount --bind "/dev/$name" "$root/dev/$name"; done
+  ln -s /proc/self/fd "$root/dev/fd"
   mount -t tmpfs -o size=64m,mode=1777 tmpfs "$root/dev/shm"
   mount -t tmpfs -o mode=1777 tmpfs "$root/tmp" ;;
 esac
@@ -78,23 +80,26 @@ class Failed(Exception):
 
 
 class Root:
-    """`program`: as the commands below name it; `options`: of "proc dev no-network read-only"."""
+    """`program`: as the commands below name it; `options`: of "proc dev no-network read-only"; `cache`: a folder of
+    this machine that is seen as /cache."""
 
-    def __init__(self, path, program, user="", options="proc dev", environment=None):
+    def __init__(self, path, program, user="", options="proc dev", environment=None, cache=""):
         self.path, self.program, self.user, self.options = Path(path), program, user, options
+        self.cache = cache
         self.environment = {"PATH": PATH, "HOME": "/tmp", **(environment or {})}
         self.work = self.path.parent / (self.path.name + ".work")
         shutil.rmtree(self.work, ignore_errors=True)
         self.work.mkdir(parents=True)
         self.work.chmod(0o1777)
-        for name in ("proc", "dev", "tmp", "job"):
+        for name in ("proc", "dev", "tmp", "job", *(["cache"] if cache else [])):
             (self.path / name).mkdir(parents=True, exist_ok=True)
 
     def command(self, words):
         namespaces = ["unshare", *WITHOUT_ROOT, "--mount", "--pid", "--fork", "--kill-child"]
         if "no-network" in self.options:
             namespaces.append("--net")
-        return [*namespaces, "/bin/sh", "-c", ENTER, "enter", self.path, self.work, self.user, self.options, *words]
+        return [*namespaces, "/bin/sh", "-c", ENTER, "enter", self.path, self.work, self.user, self.options, self.cache,
+                *words]
 
     def start(self, *words):
         return subprocess.Popen(self.command([self.program, *words]), env=self.environment,
