@@ -130,6 +130,16 @@ TEST(CommandLine, AFolderIsTheConfigurationInIt) {
   }
 }
 
+// A thread that spins takes processor time for the wait of another, so the steps that --calibrate
+// measures spin as those of training do. What OpenMP began with is printed before the
+// configuration is refused.
+TEST(CommandLine, CalibratingSpinsAsBrieflyAsTraining) {
+  const Outcome outcome = run_shell(
+      "unset OMP_WAIT_POLICY GOMP_SPINCOUNT; OMP_DISPLAY_ENV=verbose skein plan /nowhere.toml "
+      "--calibrate /nowhere/hardware.toml");
+  EXPECT_NE(outcome.err.find("GOMP_SPINCOUNT = '10000'"), std::string::npos) << outcome.err;
+}
+
 TEST(CommandLine, ReportsARun) {
   const TempFolder folder;
   std::ofstream(folder / "metrics.jsonl") << "{\"step\": 1, \"loss\": 2.5}\n{\"step\": 2, \"lo";

@@ -19,13 +19,13 @@
 #include "skein/base/clock.h"
 #include "skein/base/error.h"
 #include "skein/base/file.h"
-#include "skein/base/processor_time.h"
 #include "skein/compile/program_runs.h"
 #include "skein/launch/cores.h"
 #include "skein/model/decoder.h"
 #include "skein/ops/matmul/matmul_ceiling.h"
 #include "skein/plan/this_machine.h"
 #include "skein/runtime/copy_rate.h"
+#include "skein/runtime/op_clocks.h"
 #include "skein/schedule/estimate.h"
 #include "skein/train/consensus.h"
 #include "skein/train/step_runner.h"
@@ -36,7 +36,9 @@ namespace {
 
 constexpr int64_t kLargestModelBytes = int64_t{2} << 30;
 constexpr double kProfileSeconds = 2;
-
+constexpr double kProfileSecondsIfBusy = 8;
+constexpr int64_t kLeastSteps = 5;
+constexpr int64_t kUndisturbedRuns = 3;       // of each kind of op, if time allows
 constexpr int64_t kProfiledMicroBatches = 4;  // at most: the first one does not add to gradients
 
 // The step to profile: some micro-batches on one rank.
@@ -70,69 +72,57 @@ Batch made_up_batch(const StepSpec& spec) {
 
 bool is_product(std::string_view op) { return op.starts_with("linear"); }
 
-// The processor time of each op, of the thread that had the most: other programs on the machine
-// take none of it away. Of many threads some are enough, since they share an op evenly; one that
-// ended meanwhile has none from then on.
-class OpClocks {
- public:
-  OpClocks() : clocks_(static_cast<size_t>(std::min(omp_get_max_threads(), kMostThreads))) {
-#pragma omp parallel
-    if (omp_get_thread_num() < static_cast<int>(clocks_.size())) {
-      clocks_[static_cast<size_t>(omp_get_thread_num())] = clock_of_this_thread();
+// The same for runs of ops that take equally long: alike in all but where their operands lie.
+std::string kind_of(const OpSpan& span) {
+  const Cost cost = span.cost();
+  std::string kind = fmt::format("{} x {} {} {}", span.calls, span.instruction->op->name,
+                                 cost.flops, cost.bytes_read + cost.bytes_written);
+  for (const auto* operands : {&span.instruction->inputs, &span.instruction->outputs}) {
+    for (const Operand& operand : *operands) {
+      kind += fmt::format(" {}{}", dtype_name(operand.dtype), operand.shape.to_string());
     }
-    before_.resize(clocks_.size());
   }
+  return kind;
+}
 
-  void at_op(bool begins) {
-    double longest = 0;
-    for (size_t i = 0; i < clocks_.size(); ++i) {
-      const double now = seconds_of_clock(clocks_[i]);
-      longest = std::max(longest, now - before_[i]);
-      before_[i] = now;
-    }
-    if (!begins) seconds_.push_back(longest);
-  }
-  // Of the ops since the last call.
-  std::vector<double> take_seconds() { return std::exchange(seconds_, {}); }
-
- private:
-  static constexpr int kMostThreads = 8;
-  std::vector<clockid_t> clocks_;
-  std::vector<double> before_, seconds_;
-};
-
-// Seconds of one step, by op: the median over steps. An op takes the time that passes, but no more
-// than its threads computed and waking them costs: the rest, other programs had.
+// Seconds of one step, by op. A run of an op takes the time that passes, but no more than its
+// threads computed and waking them costs: the rest, other programs had. Ops of a kind share what
+// was observed of them: on a busy machine few runs are undisturbed, and more steps are observed.
 std::map<std::string, OpTime> profile_step(StepRunner& runner, const Batch& batch,
                                            double launch_s) {
   OpClocks clocks;
   runner.executor().start_profile([&](bool begins) { clocks.at_op(begins); });
-  std::map<std::string, OpTime> result;
-  std::map<std::string, std::vector<double>> seconds;
+  std::map<std::string, std::vector<OpObservation>> observed;  // by kind
+  const auto all_undisturbed = [&] {
+    return std::ranges::all_of(observed, [](const auto& kind) {
+      return std::ranges::count_if(kind.second, [](const OpObservation& run) {
+               return !run.disturbed();
+             }) >= kUndisturbedRuns;
+    });
+  };
+  std::vector<OpSpan> spans;
   int64_t steps = 0;
-  for (const auto start = Clock::now(); steps < 5 || seconds_since(start) < kProfileSeconds;) {
+  for (const auto start = Clock::now();
+       steps < kLeastSteps || seconds_since(start) < kProfileSeconds ||
+       (seconds_since(start) < kProfileSecondsIfBusy && !all_undisturbed());) {
     runner.train(batch, 2 + steps++, 1e-4f);
-    const std::vector<OpSpan> spans = runner.executor().take_spans();
-    const std::vector<double> computed = clocks.take_seconds();
-    std::map<std::string, OpTime> step;
+    spans = runner.executor().take_spans();
+    std::vector<OpObservation> runs = clocks.take();
     for (size_t i = 0; i < spans.size(); ++i) {
-      const OpSpan& span = spans[i];
-      const Cost cost = span.cost();
-      OpTime& time = step[std::string(span.instruction->op->name)];
-      time.calls += span.calls;
-      time.seconds +=
-          std::min(span.end - span.start, computed[i] + static_cast<double>(span.calls) * launch_s);
-      time.flops += cost.flops;
-      time.bytes += static_cast<double>(cost.bytes_read + cost.bytes_written);
+      runs[i].seconds = std::min(spans[i].end - spans[i].start,
+                                 runs[i].seconds + static_cast<double>(spans[i].calls) * launch_s);
+      observed[kind_of(spans[i])].push_back(runs[i]);
     }
-    for (const auto& [op, time] : step) seconds[op].push_back(time.seconds);
-    result = std::move(step);
   }
   runner.executor().stop_profile();
-  for (auto& [op, time] : result) {
-    std::vector<double>& all = seconds[op];
-    std::nth_element(all.begin(), all.begin() + all.size() / 2, all.end());
-    time.seconds = all[all.size() / 2];
+  std::map<std::string, OpTime> result;
+  for (const OpSpan& span : spans) {  // of the last step
+    const Cost cost = span.cost();
+    OpTime& time = result[std::string(span.instruction->op->name)];
+    time.calls += span.calls;
+    time.seconds += undisturbed_seconds(observed[kind_of(span)]);
+    time.flops += cost.flops;
+    time.bytes += static_cast<double>(cost.bytes_read + cost.bytes_written);
   }
   return result;
 }

@@ -236,8 +236,10 @@ void add_plan_command(CLI::App& app, CommandContext& context) {
   CLI::App* command =
       app.add_subcommand("plan", "Tell the bytes and the time that training would take");
   add_options(*command, context, *options);
-  command->callback(
-      [&context, options] { context.run = [options] { return run_plan(*options); }; });
+  command->callback([&context, options] {
+    context.computes = !options->calibrate.empty();
+    context.run = [options] { return run_plan(*options); };
+  });
 }
 
 }  // namespace skein
