@@ -45,7 +45,7 @@ finish() {
 trap finish EXIT
 
 say "a fresh $suite in $root"
-mmdebstrap --quiet --variant=apt --include=ca-certificates,sudo "$suite" "$root"
+mmdebstrap --quiet --variant=apt --dpkgopt=force-unsafe-io --include=ca-certificates,sudo "$suite" "$root"
 cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
 printf '127.0.0.1 localhost %s\n' "$(hostname)" >"$root/etc/hosts"  # sudo asks for it
 useradd --root "$root" --create-home --shell /bin/bash builder

@@ -50,6 +50,7 @@ service  slurmctld
 service  slurmd
 service  openmpi-bin
 monitor  prometheus
+monitor  -                       promtool                -
 TABLE
 }
 

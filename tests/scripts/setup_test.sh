@@ -92,17 +92,19 @@ expect test_tools '' 0 '^test_tools: installing git' '^test_tools: unpacking Slu
 asked 'install -y' libgtest-dev clang-14 clang-tidy-14
 asked download slurmd slurmctld munge etcd-server openmpi-bin prometheus libmunge2 slurm-wlm-basic-plugins
 not_asked 'install' "$services"
-not_asked download systemd
+not_asked download 'systemd|promtool'
 [ "$(readlink "$tree/.deps/services/bin/slurmd")" = ../usr/sbin/slurmd-wlm ] || fail "no .deps/services/bin/slurmd"
 [ ! -e "$tree/.deps/services/lib/systemd" ] || fail "units of services are left below .deps"
 
 system 'Debian GNU/Linux 13 (trixie)' debian 13
 expect test_tools '' 0 '^test_tools: installing'
 asked 'install -y' clang-19
+asked download prometheus promtool
 not_asked 'install' '.*-14.*'
 system 'Ubuntu 24.04.1 LTS' ubuntu 24.04
 expect test_tools '' 0 '^test_tools: installing'
 asked 'install -y' clang-18
+not_asked download promtool
 
 # Elsewhere one line, and nothing is asked for.
 for script in setup test_tools; do
