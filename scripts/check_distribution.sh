@@ -7,7 +7,7 @@
 #   SUITE          bookworm (Debian 12), trixie (Debian 13); noble (Ubuntu 24.04) needs ubuntu-keyring
 #   --user         as an ordinary user who may use sudo; otherwise as root
 #   --packages     scripts/setup.sh alone and then scripts/test_tools.sh: what comes, in minutes
-#   --tests REGEX  then scripts/test_tools.sh, a build of everything, and the tests that match (ctest -R)
+#   --tests REGEX  then scripts/test.sh with the tests that match: "." for all
 #   --bind FOLDER  a folder of this machine that is seen inside at the same place: a compiler cache, which
 #                  CCACHE_DIR names
 #   --keep         leaves the system where it was made, and says where
@@ -112,10 +112,8 @@ report "$before" scripts/demo.sh
 
 if [ -n "$tests" ]; then
   before=$(packages)
-  say "tests that match $tests"
-  inside "$as" scripts/test_tools.sh
-  inside "$as" scripts/build.sh release
-  inside "$as" ctest --test-dir build -j "$(nproc)" --output-on-failure --no-tests=error -R "$tests"
+  say "scripts/test.sh, tests that match $tests"
+  inside "$as" scripts/test.sh -R "$tests"
   report "$before" "what tests need"
 fi
 say "good"
