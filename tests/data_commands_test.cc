@@ -88,8 +88,9 @@ TEST_F(DataCommands, OptionsThatWouldDoNothingAreRefused) {
 TEST_F(DataCommands, AStopSaysThatTheSameCommandGoesOn) {
   ASSERT_EQ(::mkfifo(path("waits.txt").c_str(), 0600), 0);
   for (const char* command : {"ingest", "clean", "dedup"}) {
-    SkeinProcess process({"data", command, "--out", path("c.arrow"), path("waits.txt")});
-    ASSERT_TRUE(wait_until([&] { return fs::exists(path("c.arrow.work")); }));
+    const std::string out = path(fmt::format("{}.arrow", command));
+    SkeinProcess process({"data", command, "--out", out, path("waits.txt")});
+    ASSERT_TRUE(wait_until([&] { return fs::exists(out + ".work"); }));
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     process.send(SIGINT);
     EXPECT_THAT(process.wait().err, HasSubstr("stopped; what was finished stays")) << command;

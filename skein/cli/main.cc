@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "skein/base/brief_spins.h"
+#include "skein/base/crash_signals.h"
 #include "skein/base/exception.h"
 #include "skein/base/log.h"
 #include "skein/base/lost_pages.h"
@@ -97,6 +98,7 @@ bool is_run(int argc, char** argv) {
 }
 
 int skein_main(int argc, char** argv) {
+  take_back_crash_signals();
   const bool runs = is_run(argc, argv);
   if (runs) answer_early_stops();
   keep_standard_streams();
