@@ -118,7 +118,9 @@ class ConfigReader {
     const size_t dot = text.find('.');
     const size_t equals = text.find('=');
     if (equals == std::string::npos || dot == std::string::npos || dot > equals) {
-      fail(ErrorCode::kUsage, "{}: expected section.key=value, such as run.steps=100", where);
+      const OtherWord* word = find_other_word(std::string_view(text).substr(0, equals));
+      fail(ErrorCode::kUsage, "{}: expected section.key=value, such as run.steps=100{}", where,
+           word == nullptr ? "" : "; " + explain_other_word(*word, ""));
     }
     const std::string section = text.substr(0, dot);
     const std::string key = text.substr(dot + 1, equals - dot - 1);

@@ -120,6 +120,8 @@ TEST(Config, NamesLineFoundAndExpected) {
             "268435455");
   EXPECT_EQ(error_of("", {"steps"}),
             "--set steps: expected section.key=value, such as run.steps=100");
+  EXPECT_THAT(error_of("", {"lr=1e-3"}), testing::HasSubstr("did you mean learning_rate in"));
+  EXPECT_THAT(error_of("", {"tp=2"}), testing::HasSubstr("did you mean tensor in [parallel]"));
 }
 
 TEST(Config, RefusesNumbersThatAreNotFinite) {

@@ -194,10 +194,12 @@ std::string schedule_that_follows(const Config& config, std::span<const Change> 
   const float now = learning_rate_schedule(config.optimizer).at(step),
               was = learning_rate_schedule(before).at(step);
   if (now == was) return "";
+  const auto text = [](float rate, int digits) { return fmt::format("{:.{}g}", rate, digits); };
+  const int digits = text(now, 3) == text(was, 3) ? 9 : 3;  // enough to see that they differ
   return fmt::format(
-      "the learning rate of step {} is {:.3g} and was to be {:.3g}: its schedule follows from "
+      "the learning rate of step {} is {} and was to be {}: its schedule follows from "
       "run.steps, which is {} now; {} keeps the one of before",
-      step, now, was, config.run.steps, fmt::join(kept, " "));
+      step, text(now, digits), text(was, digits), config.run.steps, fmt::join(kept, " "));
 }
 
 std::string changes_text(std::span<const Change> changes) {
