@@ -24,8 +24,9 @@ sed -n "s|^$deps/\([^/]*\)/.*|\1|p" "$temporary/files" | sort -u | while read -r
 done
 
 # Debian packages. Where /lib is a link to /usr/lib, dpkg may know a file by either name.
-grep -v "^$deps/" "$temporary/files" > "$temporary/others" || true
-sed 'p; s|^/usr/|/|' "$temporary/others" | xargs -rd '\n' dpkg -S 2> "$temporary/unknown" > "$temporary/owners" || true
+sed "\|^$deps/|d" "$temporary/files" > "$temporary/others"
+sed 'p; s|^/usr/|/|' "$temporary/others" | xargs -rd '\n' dpkg -S 2> "$temporary/unknown" > "$temporary/owners" ||
+  [ $? = 123 ]  # of a file that no package has, which is told below
 sed -n 's|^\([a-z0-9.+-]*\)[:,].*|\1|p' "$temporary/owners" | sort -u |
   while read -r package; do
     [ ! -f "/usr/share/doc/$package/copyright" ] || cp "/usr/share/doc/$package/copyright" "$directory/$package"
@@ -37,7 +38,7 @@ sed 's|^/usr/|/|' "$temporary/others" | sort -u | comm -23 - "$temporary/known" 
     "$(head -n 1 "$temporary/without"): add their licences by hand" >&2
 
 # Debian keeps these once, and names them.
-{ grep -rhoE '/usr/share/common-licenses/[A-Za-z0-9+-]+(\.[0-9]+)*' "$directory" || true; } | sort -u |
+{ grep -rhoE '/usr/share/common-licenses/[A-Za-z0-9+-]+(\.[0-9]+)*' "$directory" || [ $? = 1 ]; } | sort -u |
   while read -r text; do
     [ ! -f "$text" ] || install -D -m 644 "$text" "$directory/common-licenses/$(basename "$text")"
   done

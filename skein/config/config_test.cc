@@ -11,7 +11,6 @@
 
 #include "skein/base/error.h"
 #include "skein/base/file.h"
-#include "skein/base/nearest.h"
 #include "skein/config/config_fields.h"
 #include "skein/config/other_words.h"
 #include "tests/places.h"
@@ -383,18 +382,6 @@ TEST(ConfigSources, NameWhatIsWrongWithThem) {
               testing::HasSubstr("path is 3: expected a string in quotes"));
   EXPECT_THAT(error_of("[data]\ntrain = [\"a\", \"b\"]\n"),
               testing::HasSubstr("[[data.source]] with a path"));
-}
-
-TEST(NearestName, CountsEdits) {
-  EXPECT_EQ(edit_distance("", "abc"), 3);
-  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
-  EXPECT_EQ(edit_distance("recieve", "receive"), 1);
-  EXPECT_EQ(edit_distance("same", "same"), 0);
-  const std::string_view names[] = {"steps", "seed", "resume"};
-  EXPECT_EQ(nearest_name("step", names), "steps");
-  EXPECT_EQ(nearest_name("sede", names), "seed");
-  EXPECT_EQ(nearest_name("entirely_else", names), "");
-  EXPECT_EQ(nearest_name(std::string(1 << 20, 'x'), names), "");
 }
 
 }  // namespace
