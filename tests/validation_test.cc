@@ -144,6 +144,11 @@ TEST(Validation, AloneGivesTheBaselineAndMakesNothing) {
   const Overrides setting = job().setting(3, {"validate.before_training=true"});
   const OrderedJson random = job().baseline("fresh", setting);
   EXPECT_FALSE(fs::exists(job().run("fresh")));
+  // Nothing of the one step for which it is set up.
+  const Overrides decays = {"run.steps=60", "optimizer.schedule=cosine"};
+  const Outcome quiet = job().validate_only("fresh", setting + decays);
+  EXPECT_EQ(quiet.err.find("run.steps"), std::string::npos) << quiet.err;
+  EXPECT_EQ(quiet.err.find("no effect"), std::string::npos) << quiet.err;
   job().trained("fresh", setting);
   const auto recorded = job().validations("fresh");
   ASSERT_EQ(recorded.size(), 2u);
@@ -164,6 +169,32 @@ TEST(Validation, AloneGivesTheBaselineAndMakesNothing) {
   EXPECT_EQ(text.exit_code, 0) << text.err;
   EXPECT_NE(text.out.find("validation loss "), std::string::npos) << text.out;
   EXPECT_NE(text.out.find(", perplexity "), std::string::npos) << text.out;
+}
+
+// A batch that is changed where a run continues leaves the validation as it is, so that losses
+// before and after can be compared.
+TEST(Validation, CountsTheSameTokensInBatchesOfAnySize) {
+  const auto batch_of = [](int64_t sequences, int64_t steps) {
+    return job().setting(steps, {"validate.batches=1", "parallel.reduction_width=2",
+                                 fmt::format("batch.global_sequences={}", sequences)});
+  };
+  job().trained("batches", batch_of(4, 1));
+  const OrderedJson four = job().baseline("batches", batch_of(4, 1));
+  const std::pair<int64_t, int64_t> more[] = {{8, 1}, {2, 2}, {6, 1}};  // rows, batches
+  for (const auto& [sequences, batches] : more) {
+    const OrderedJson found = job().baseline("batches", batch_of(sequences, 1));
+    EXPECT_EQ(found.at("tokens"), four.at("tokens")) << sequences;
+    EXPECT_EQ(found.at("loss").dump(), four.at("loss").dump()) << sequences;
+    EXPECT_EQ(found.at("batches"), batches) << sequences;
+    EXPECT_NE(job().baseline("not_begun", batch_of(sequences, 1)).at("tokens"), four.at("tokens"));
+  }
+  job().trained("batches", batch_of(8, 2));
+  job().trained("batches", batch_of(6, 3) + Overrides{"launch.workers=2"});
+  const auto recorded = job().validations("batches");
+  ASSERT_EQ(recorded.size(), 3u);
+  for (const OrderedJson& validation : recorded) {
+    EXPECT_EQ(validation.at("tokens"), four.at("tokens"));
+  }
 }
 
 TEST(Validation, AloneNeedsASetAndOneMachine) {

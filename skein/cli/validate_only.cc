@@ -9,7 +9,10 @@
 #include "skein/base/log.h"
 #include "skein/base/units.h"
 #include "skein/checkpoint/lineage.h"
+#include "skein/checkpoint/stored_file.h"
 #include "skein/cli/command.h"
+#include "skein/config/run_checkpoints.h"
+#include "skein/train/run_past.h"
 
 namespace skein {
 namespace {
@@ -30,16 +33,30 @@ void check_can_validate(const Config& config, const std::optional<RankInfo>& lau
   }
 }
 
-// What model.init_from is to name.
-std::string weights_of(const Config& config) {
-  if (config.run.resume == "never") return config.model.init_from;
-  const std::string own = checkpoint_dir(config);
-  if (!lineage_of(own).checkpoints.empty()) return own;
-  return config.run.resume == "auto" ? config.model.init_from : config.run.resume;
+// What model.init_from is to name, and what the run has been trained with whose weights these are.
+struct Weights {
+  std::string path;
+  int64_t lanes = 0;  // 0: no run is continued
+};
+
+Weights weights_of(const Config& config) {
+  const std::string own = checkpoint_dir(config), &resume = config.run.resume;
+  if (resume == "never") return {config.model.init_from};
+  if (const Lineage lineage = lineage_of(own); !lineage.checkpoints.empty()) {
+    return {own, lanes_of(lineage.checkpoints)};
+  }
+  if (resume == "auto") return {config.model.init_from};
+  const fs::path found = find_checkpoint(resume);
+  const std::vector<CheckpointInfo> one = {{0, found}};
+  return {resume, lanes_of(is_stored(found / "manifest.json")
+                               ? one
+                               : list_checkpoints(checkpoints_inside(found)))};
 }
 
 Config config_of_validation(Config config, const fs::path& run_dir) {
-  config.model.init_from = weights_of(config);
+  const Weights weights = weights_of(config);
+  config.model.init_from = weights.path;
+  if (weights.lanes > 0) config.data.lanes = weights.lanes;
   const std::string accepted = config.run.accept_changes;
   config.run = {.dir = run_dir.string(), .seed = config.run.seed, .steps = 1};
   config.run.accept_changes = accepted;

@@ -27,12 +27,13 @@ class DataFeed {
       : DataFeed(training_sources(config), tokenizer, config, vocab_size,
                  config.data.source.empty() ? "data.train" : "data.source", std::move(cache),
                  lanes > 0 ? lanes : num_lanes(config)) {}
-  // One corpus to validate on, in batches of global_sequences, which is read once and may be
-  // smaller than a batch; `key` is the configuration key that errors name.
+  // One corpus to validate on, in `lanes` lanes, which are read once and may have less than a row
+  // each; `key` is the configuration key that errors name.
   DataFeed(const std::string& path, const Tokenizer& tokenizer, const Config& config,
-           int64_t vocab_size, const std::string& key, std::shared_ptr<ObjectCache> cache = nullptr)
+           int64_t vocab_size, const std::string& key, std::shared_ptr<ObjectCache> cache,
+           int64_t lanes)
       : DataFeed(std::vector<DataSource>{{path, 1, ""}}, tokenizer, config, vocab_size, key,
-                 std::move(cache), config.batch.global_sequences, /*once=*/true) {}
+                 std::move(cache), lanes, /*once=*/true) {}
   DataFeed(const DataFeed&) = delete;
   DataFeed& operator=(const DataFeed&) = delete;
 

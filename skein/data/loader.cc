@@ -8,6 +8,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/lost_pages.h"
+#include "skein/base/units.h"
 
 namespace skein {
 namespace {
@@ -27,6 +28,14 @@ void fill(Packer& packer, Batch& batch) {
     throw;
   }
   require_no_lost_pages();
+}
+
+// All rows but the first `num_rows` get no labels.
+void remove_labels_behind(int64_t num_rows, Batch& batch) {
+  if (num_rows == batch.sequences) return;
+  std::fill(batch.labels.begin() + num_rows * batch.sequence_length, batch.labels.end(), kNoLabel);
+  batch.num_label_tokens =
+      std::count_if(batch.labels.begin(), batch.labels.end(), [](int32_t l) { return l >= 0; });
 }
 
 }  // namespace
@@ -168,17 +177,27 @@ const Loader::Position& Loader::position() const {
   return slots_[(num_given_ - 1) % static_cast<int64_t>(slots_.size())].after;
 }
 
-ValidationBatches::ValidationBatches(const Mixture& mixture, int64_t first_lane, int64_t end_lane,
-                                     int64_t most_batches)
-    : most_batches_(most_batches),
-      packer_(mixture, first_lane, end_lane),
-      batch_(first_lane, packer_.num_rows(), mixture.options().sequence_length) {}
+ValidationBatches::ValidationBatches(const Mixture& mixture, const RowShare& share,
+                                     int64_t sequences, int64_t most_rows)
+    : mixture_(mixture),
+      share_(share),
+      sequences_(sequences),
+      most_rows_(most_rows),
+      packer_(mixture, Packer::Rows{share, sequences}),
+      batch_(0, packer_.num_rows(), mixture.options().sequence_length) {}
 
-Packer::Holding ValidationBatches::count(int num_threads) {
-  const Packer::Holding holding = packer_.count_rows(most_batches_, num_threads);
-  packer_.restart();
+Packer::Holding ValidationBatches::count(int num_threads) const {
+  const int64_t first = share_.first_row(num_lanes()), end = share_.end_row(num_lanes());
+  if (first == end) return {};
+  const Packer::Holding holding =
+      Packer(mixture_, first, end).count_rows(most_rows_, num_threads);
   require_no_lost_pages();
   return holding;
+}
+
+void ValidationBatches::set_rows_of_lane(int64_t rows) {
+  num_rows_ = rows * num_lanes();
+  num_batches_ = ceil_div(num_rows_, sequences_);
 }
 
 void ValidationBatches::rewind() {
@@ -188,8 +207,10 @@ void ValidationBatches::rewind() {
 
 const Batch* ValidationBatches::next() {
   if (batch_.step == num_batches_) return nullptr;
+  const int64_t first = batch_.step * sequences_ + share_.first_row(sequences_);
   fill(packer_, batch_);
   ++batch_.step;
+  remove_labels_behind(std::clamp<int64_t>(num_rows_ - first, 0, batch_.sequences), batch_);
   return &batch_;
 }
 

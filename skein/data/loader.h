@@ -105,20 +105,23 @@ class Loader {
   std::thread thread_;
 };
 
-// The same batches again and again: a validation corpus once, from its beginning, in at most
-// `most_batches` batches (0: as many as it fills). Where a lane has ended, rows are padded.
-// Tokenizes on the caller's thread.
+// The same batches again and again: the first rows of every lane of a validation corpus, which
+// batches of any size take in turn. So the tokens that count do not depend on the batch. Where a
+// lane has ended, and behind the last of these rows, rows are padded. Tokenizes on the caller's
+// thread.
 class ValidationBatches {
  public:
-  // The corpora of `mixture`, whose lanes are read once, must outlive this.
-  ValidationBatches(const Mixture& mixture, int64_t first_lane, int64_t end_lane,
-                    int64_t most_batches);
+  // The corpora of `mixture`, whose lanes are read once, must outlive this. This rank reads `share`
+  // of batches of `sequences` rows, in all at most `most_rows` rows of every lane (0: all).
+  ValidationBatches(const Mixture& mixture, const RowShare& share, int64_t sequences,
+                    int64_t most_rows);
 
-  // What these lanes hold of the batches: how many batches they fill, and the tokens in them.
-  Packer::Holding count(int num_threads = 1);
-  // As many batches as the lanes of all ranks fill, which each has counted: since a rank does not
-  // know the others' lanes, it must be set before the first next().
-  void set_num_batches(int64_t num_batches) { num_batches_ = num_batches; }
+  // What this rank's share of the lanes holds: how many rows the fullest has, and the tokens in
+  // them. Ranks of different shares count different lanes, and together all.
+  Packer::Holding count(int num_threads = 1) const;
+  // As many rows as the fullest lane of all ranks has, which each has counted: since a rank does
+  // not know the others' lanes, it must be set before the first next().
+  void set_rows_of_lane(int64_t rows);
   int64_t num_batches() const { return num_batches_; }
 
   // Begins again with the first batch.
@@ -128,7 +131,13 @@ class ValidationBatches {
   const Batch* next();
 
  private:
-  int64_t most_batches_;
+  int64_t num_lanes() const { return mixture_.options().global_sequences; }
+
+  Mixture mixture_;
+  RowShare share_;
+  int64_t sequences_;
+  int64_t most_rows_;
+  int64_t num_rows_ = 0;  // of all lanes together
   int64_t num_batches_ = 0;
   Packer packer_;
   Batch batch_;

@@ -4,8 +4,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <map>
+#include <utility>
 
 #include "skein/base/error.h"
 #include "skein/data/lane_testing.h"
@@ -182,9 +185,9 @@ TEST_F(LoaderTest, ValidationBatchesAreTheSameEveryTime) {
   LaneOptions options = context_.options();
   options.once = true;
   const LaneContext once(documents_, kTokenizer, options);
-  ValidationBatches validation(once, 0, 4, 7);
+  ValidationBatches validation(once, {}, 4, 7);
   EXPECT_EQ(validation.count().most_rows, 7);
-  validation.set_num_batches(7);
+  validation.set_rows_of_lane(7);
   std::vector<std::vector<int32_t>> first, second;
   while (const Batch* batch = validation.next()) {
     first.push_back(batch->tokens);
@@ -196,6 +199,58 @@ TEST_F(LoaderTest, ValidationBatchesAreTheSameEveryTime) {
   EXPECT_EQ(first.size(), 7u);
   EXPECT_NE(first[0], first[1]);
   EXPECT_EQ(first, second);
+}
+
+using LabelsOfRows = std::map<std::pair<int64_t, int64_t>, std::vector<int32_t>>;  // lane, row
+
+// The rows with labels that `num_ranks` ranks read together.
+LabelsOfRows validated_rows(const LaneContext& context, int64_t sequences, int64_t num_ranks,
+                            int64_t most_rows) {
+  LabelsOfRows found;
+  int64_t rows_of_lane = 0, tokens = 0;
+  std::vector<ValidationBatches> ranks;
+  for (int64_t rank = 0; rank < num_ranks; ++rank) {
+    ranks.emplace_back(context, RowShare{rank, rank + 1, num_ranks}, sequences, most_rows);
+    const Packer::Holding holding = ranks.back().count();
+    rows_of_lane = std::max(rows_of_lane, holding.most_rows);
+    tokens += holding.tokens;
+  }
+  int64_t labels = 0;
+  for (int64_t rank = 0; rank < num_ranks; ++rank) {
+    ranks[rank].set_rows_of_lane(rows_of_lane);
+    while (const Batch* batch = ranks[rank].next()) {
+      labels += batch->num_label_tokens;
+      for (int64_t i = 0; i < batch->sequences; ++i) {
+        const auto row = batch->row(batch->labels, i);
+        if (std::all_of(row.begin(), row.end(), [](int32_t l) { return l < 0; })) continue;
+        const int64_t of_run = (batch->step - 1) * sequences + rank * batch->sequences + i;
+        const int64_t lanes = context.options().global_sequences;
+        EXPECT_EQ(batch->lane(i), of_run % lanes);
+        found[{of_run % lanes, of_run / lanes}] = {row.begin(), row.end()};
+      }
+    }
+  }
+  EXPECT_LT(labels, tokens);
+  EXPECT_GT(labels, tokens / 2);
+  return found;
+}
+
+TEST_F(LoaderTest, ValidationCountsTheSameRowsInBatchesOfAnySize) {
+  LaneOptions options = context_.options();
+  options.once = true;
+  const LaneContext once(documents_, kTokenizer, options);
+  for (const int64_t most_rows : {3, 0}) {
+    const LabelsOfRows expected = validated_rows(once, 4, 1, most_rows);
+    for (const auto& [lane_and_row, labels] : expected) {
+      EXPECT_TRUE(most_rows == 0 || lane_and_row.second < most_rows);
+    }
+    for (const int64_t sequences : {1, 2, 3, 6, 8, 24}) {
+      EXPECT_EQ(validated_rows(once, sequences, 1, most_rows), expected) << sequences;
+    }
+    for (const int64_t num_ranks : {2, 3, 6}) {
+      EXPECT_EQ(validated_rows(once, 6, num_ranks, most_rows), expected) << num_ranks;
+    }
+  }
 }
 
 }  // namespace

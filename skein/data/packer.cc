@@ -68,8 +68,9 @@ void pack_row(MixtureLane& lane, bool document_mask, const Row& row,
   row.labels[length - 1] = follows ? lane.pending().front() : kNoLabel;
 }
 
+// Ends at the end of a lane that is read once.
 void skip_tokens(MixtureLane& lane, int64_t count) {
-  while (count > 0) {
+  while (count > 0 && !lane.pending().empty()) {
     const auto step = std::min<int64_t>(count, static_cast<int64_t>(lane.pending().size()));
     lane.consume(step);
     count -= step;

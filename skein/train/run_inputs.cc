@@ -39,7 +39,7 @@ void RunInputs::open_corpora(const RowShare& share, int64_t lanes) {
   }
   const auto add = [&](const DataSource& source, const char* key) {
     validation_sets_.emplace_back(source, key, *tokenizer_, config_, model_.vocab_size, share,
-                                  cache);
+                                  cache, training().options().global_sequences);
   };
   if (!config_.data.validation.empty()) add({config_.data.validation, 1, ""}, "data.validation");
   for (const DataSource& set : config_.data.validation_set) add(set, "data.validation_set");

@@ -45,12 +45,11 @@ class RunInputs {
 
     ValidationSet(const DataSource& source, const std::string& key, const Tokenizer& tokenizer,
                   const Config& config, int64_t vocab_size, const RowShare& share,
-                  std::shared_ptr<ObjectCache> cache)
+                  std::shared_ptr<ObjectCache> cache, int64_t lanes)
         : name(source.name),
           path(source.path),
-          feed(path, tokenizer, config, vocab_size, key, std::move(cache)),
-          batches(feed.mixture(), share.first_row(config.batch.global_sequences),
-                  share.end_row(config.batch.global_sequences), config.validate.batches) {}
+          feed(path, tokenizer, config, vocab_size, key, std::move(cache), lanes),
+          batches(feed.mixture(), share, config.batch.global_sequences, config.validate.batches) {}
   };
   std::list<ValidationSet>& validation_sets() { return validation_sets_; }
 

@@ -66,7 +66,7 @@ OpenedRun::OpenedRun(const Config& of, int64_t lanes)
 RunPast::RunPast(const Config& now)
     : starts_(recorded_starts(now.run.dir)),
       lineage_(lineage_patiently(checkpoint_dir(now))),
-      lanes_(lanes_of_checkpoints()),
+      lanes_(lanes_of(lineage_.checkpoints)),
       now_(std::make_shared<OpenedRun>(now, lanes_)) {
   if (lineage_.conflict) throw *lineage_.conflict;
   if (starts_.empty()) {
@@ -78,8 +78,8 @@ RunPast::RunPast(const Config& now)
   add_change_by_hand();
 }
 
-int64_t RunPast::lanes_of_checkpoints() const {
-  for (const CheckpointInfo& info : lineage_.checkpoints) {
+int64_t lanes_of(std::span<const CheckpointInfo> checkpoints) {
+  for (const CheckpointInfo& info : checkpoints) {
     auto reader = try_run([&] { return std::make_unique<CheckpointReader>(info.path); });
     if (reader.ok()) return num_lanes_in(reader.value()->state().lanes);
   }

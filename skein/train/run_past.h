@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ struct OpenedRun {
   // `lanes`: of the run's checkpoints; 0: those of a run that begins.
   explicit OpenedRun(const Config& of, int64_t lanes = 0);
 };
+
+// The lanes of the run that has saved `checkpoints`; 0: there is none that can be read.
+int64_t lanes_of(std::span<const CheckpointInfo> checkpoints);
 
 class RunPast {
  public:
@@ -86,8 +90,6 @@ class RunPast {
   // In a configuration that differs from the reference by `net`.
   std::string value_in(const Net& net, const std::string& key) const;
   [[noreturn]] void refuse(const Later& later, const std::string& why) const;
-
-  int64_t lanes_of_checkpoints() const;
 
   std::vector<RecordedStart> starts_;  // one at least; the last one may be the change by hand
   Lineage lineage_;

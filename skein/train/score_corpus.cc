@@ -121,10 +121,12 @@ CorpusScore score_corpus(const ScoreQuestion& question) {
   Config config = config_to_score(source, question);
   const auto tokenizer = tokenizer_of(source);
   suit_lanes(config, open_corpus(question.corpus, "--corpus").num_bytes());
-  const DataFeed feed(question.corpus, *tokenizer, config, source.config().vocab_size, "--corpus");
-  ValidationBatches batches(feed.mixture(), 0, config.batch.global_sequences, 0);
+  const int64_t sequences = config.batch.global_sequences;
+  const DataFeed feed(question.corpus, *tokenizer, config, source.config().vocab_size, "--corpus",
+                      nullptr, sequences);
+  ValidationBatches batches(feed.mixture(), {}, sequences, 0);
   const Packer::Holding holding = batches.count(num_readers(config));
-  batches.set_num_batches(holding.most_rows);
+  batches.set_rows_of_lane(holding.most_rows);
 
   Evaluator evaluator(config, source);
   StepRunner::LossSum sum;

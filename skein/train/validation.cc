@@ -29,8 +29,8 @@ std::string Trainer::validation_times() const {
   return text;
 }
 
-// A rank knows its own lanes, and all run as many batches as the fullest lane of any fills. Says
-// what a validation costs.
+// A rank counts its own lanes, and all read as many rows as the fullest lane of any has. Says what
+// a validation costs.
 void Trainer::agree_on_validation(bool tells) {
   auto& sets = inputs_->validation_sets();
   if (sets.empty()) return;
@@ -46,15 +46,16 @@ void Trainer::agree_on_validation(bool tells) {
       training_flops_per_token(inputs_->model(), config_.data.sequence_length) / 3;  // forward
   size_t at = 0;
   for (RunInputs::ValidationSet& set : sets) {
-    int64_t batches = 0, tokens = 0, cut = 0;
+    int64_t most_rows = 0, tokens = 0, cut = 0;
     for (size_t i = at; i < all.size(); i += mine.size()) {
-      batches = std::max(batches, all[i]);
+      most_rows = std::max(most_rows, all[i]);
       tokens += all[i + 1];
       cut += all[i + 2];
     }
     at += 3;
-    set.batches.set_num_batches(batches);
+    set.batches.set_rows_of_lane(most_rows);
     if (!tells) continue;
+    const int64_t batches = set.batches.num_batches();
     const int64_t rows = batches * config_.batch.global_sequences;
     const double seconds =
         flops_per_token * static_cast<double>(rows * config_.data.sequence_length) / ceiling_flops_;
