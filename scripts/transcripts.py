@@ -121,7 +121,7 @@ def plan_of_tiny(*arguments, ranks=1, **settings):
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "model.json").write_text(json.dumps(TINY_MODEL))
         (Path(folder) / "run.toml").write_text(
-            f'model.hf_config = "{folder}/model.json"\ndata.train = "corpus.arrow"\n')
+            f'model.hf_config = "{folder}/model.json"\n')
         sets = [part for key, value in keys.items() for part in ("--set", f"{key}={value}")]
         return run(SKEIN, "plan", f"{folder}/run.toml", "--ranks", str(ranks), *sets, *arguments)
 

@@ -119,7 +119,13 @@ TEST(BadInput, Corpus) {
     }
     expect_refused({"data", "stats", corpus.string(), "--json"}, 1, words);
   };
-  no_corpus(job().folder / "nowhere.arrow", {"nowhere.arrow", "No such file"});
+  const std::string nowhere = (job().folder / "nowhere.arrow").string();
+  no_corpus(nowhere, {"nowhere.arrow", "No such file"});
+  // A plan needs no text, and says that it is not there.
+  const Outcome plan =
+      TinyJob::must(job().arguments("plan", "good", {"data.validation=" + nowhere}));
+  EXPECT_EQ(plan.err.find(fmt::format("data.validation is '{}', which does not exist", nowhere)), 0u)
+      << plan.err;
   const fs::path file = job().folder / "damaged.arrow";
   job().copy_of(job().corpus(), "damaged.arrow");
   truncate_half(file);
@@ -188,10 +194,11 @@ TEST(BadInput, VocabularySizesThatTheTextDoesNotGive) {
 
 TEST(BadInput, HuggingFaceFolder) {
   const fs::path tokens = job().write("tokens.json", "[[1, 2, 3]]");
-  const auto refused = [&](const fs::path& folder, const Words& words, int training_code = 1) {
+  const auto refused = [&](const fs::path& folder, const Words& words, int exit_code = 1) {
     expect_refused(job().arguments("train", "fresh", {"model.init_from=" + folder.string()}),
-                   training_code, words);
-    expect_refused({"score", "--model", folder.string(), "--tokens", tokens.string()}, 1, words);
+                   exit_code, words);
+    expect_refused({"score", "--model", folder.string(), "--tokens", tokens.string()}, exit_code,
+                   words);
   };
   refused(job().folder / "nowhere", {"nowhere", "not a folder", "Hugging Face model"}, 2);
   const auto fresh_copy = [&] { return job().copy_of(job().exported(), "damaged_export"); };

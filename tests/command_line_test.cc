@@ -38,8 +38,13 @@ TEST(CommandLine, AWrongCommandLineIsExitCode2AndSaysWhatWasMeant) {
   } cases[] = {
       {{}, "A subcommand is required"},
       {{"repot", "x"}, "there is no command repot: did you mean report?"},
-      {{"zzzzzzzzzz"}, "there is no command zzzzzzzzzz\n"},
-      {{"manul"}, "there is no command manul\n"},  // what is hidden is not suggested
+      {{"zzzzzzzzzz"}, "there is no command zzzzzzzzzz: --help says what there is\n"},
+      {{"manul"}, "there is no command manul: --help"},  // what is hidden is not suggested
+      {{"help"}, "there is no command help: skein --help lists the commands"},
+      {{"resume", "runs/a"}, "there is no command resume: skein train with the same arguments"},
+      {{"sweep"}, "there is no command sweep: skein train CONFIG --sweep KEY=V1,V2"},
+      {{"finetune"}, "there is no command finetune: skein train CONFIG --set model.init_from"},
+      {{"eval", "runs/a"}, "there is no command eval: skein score --corpus FILE"},
       {{"repot", "--help"}, "there is no command repot: did you mean report?"},
       {{"ingest", "--help"}, "there is no command ingest: did you mean data ingest?"},
       {{"data", "ingst", "--help"}, "there is no command ingst: did you mean ingest?"},
@@ -62,6 +67,7 @@ TEST(CommandLine, AWrongCommandLineIsExitCode2AndSaysWhatWasMeant) {
     EXPECT_EQ(outcome.out, "");
     EXPECT_EQ(outcome.err.find(std::string("skein: ") + wrong.expected), 0u) << outcome.err;
     EXPECT_LT(outcome.err.size(), 300u) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   }
 }
 
@@ -79,6 +85,8 @@ TEST(CommandLine, KeysOfTheConfigurationAreFoundBehindDashes) {
       {{"train", "c.toml", "--run.seed", "7"}, "did you mean --set run.seed=7?"},
       {{"train", "c.toml", "--batch-size", "8"}, "did you mean --set batch.global_sequences=8?"},
       {{"plan", "c.toml", "--tp=8"}, "did you mean --set parallel.tensor=8?"},
+      {{"train", "c.toml", "--fsdp", "4"},  // ranks there, and no value of the key here
+       "did you mean --set parallel.zero=…? (3 shards weights"},
       {{"train", "c.toml", "--gradient-accumulation-steps", "8"},
        "train has no option --gradient-accumulation-steps: gradient accumulation: follows from"},
       {{"train", "c.toml", "--micro_sequence", "7"}, "--set batch.micro_sequences=7?"},
@@ -112,6 +120,8 @@ TEST(CommandLine, AFailureIsExitCode1AndOneLine) {
   EXPECT_EQ(outcome.out, "");
   EXPECT_EQ(outcome.err,
             "skein: /nowhere: expected a run folder, with metrics.jsonl or events.jsonl\n");
+  expect_refused(run_skein({"generate", "--model", "/nowhere", "--prompt", "a"}), 2,
+                 {"/nowhere is not a folder: expected a Hugging Face model or a checkpoint"});
 }
 
 // A run's folder stands for its configuration.

@@ -116,6 +116,8 @@ TEST(PlanSearch, RowsCanBePasted) {
     if (line.find(" --set ") != line.npos) lines.push_back(line.substr(line.find("--set ")));
   }
   ASSERT_EQ(lines.size(), list.size()) << text;
+  EXPECT_NE(text.find("The configuration as it is: "), text.npos) << text;
+  EXPECT_NE(text.find("; row 1 is "), text.npos) << text;
   for (const size_t row : {size_t{0}, lines.size() / 2, lines.size() - 1}) {
     SCOPED_TRACE(lines[row]);
     Arguments pasted = {"--hardware", h100()};  // the words say how many ranks there are

@@ -66,6 +66,12 @@ TEST(TrainSweep, TrainsEachCombinationAndEndsInATable) {
                       {"--sweep", "optimizer.learning_rate=5e-3,1e-5", "--sweep", "run.seed=1,2"}));
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_THAT(other.err, HasSubstr("holds a run with optimizer.learning_rate"));
+  // The folder of a sweep is not that of a run.
+  const std::string folder = job().run("table").string(), first = folder + "/0000";
+  for (const char* command : {"train", "report"}) {
+    EXPECT_THAT(run_skein({command, folder}).err,
+                HasSubstr("it holds the runs of a sweep: name one, such as " + first));
+  }
 }
 
 TEST(TrainSweep, StopsAllRunsSavedAndGoesOn) {
@@ -116,6 +122,8 @@ TEST(TrainSweep, IsRefusedInOneLineAndMakesNothing) {
   refused({"--sweep", "data.train=a.arrow,b.arrow"}, "--sweep data.train");
   refused({"--sweep", "data.tokenizer=a,b"}, "--sweep data.tokenizer");
   refused({"--sweep", "run.seed"}, "section.key=V1,V2");
+  refused({"--sweep", "lr=1e-3,3e-4"}, "did you mean learning_rate in [optimizer]?");
+  refused({"--sweep", "run.seed=[1,2]"}, "a list in brackets");
   refused({"--sweep", "run.dir=a,b"}, "gives each run its own folder");
   refused({"--sweep", "run.seeds=1,2"}, "seed");
   refused({"--sweep", "batch.micro_sequences=1,3"}, "micro_sequences");

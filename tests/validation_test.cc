@@ -154,6 +154,7 @@ TEST(Validation, AloneGivesTheBaselineAndMakesNothing) {
   ASSERT_EQ(recorded.size(), 2u);
   EXPECT_EQ(random.at("loss").dump(), recorded[0].at("loss").dump());
   EXPECT_EQ(random.at("tokens"), recorded[0].at("tokens"));
+  EXPECT_EQ(random.at("all"), true);
   // Of a run that has begun: its newest checkpoint.
   const auto files = files_in(job().run("fresh"));
   EXPECT_EQ(job().baseline("fresh", setting).at("loss").dump(), recorded[1].at("loss").dump());
@@ -180,6 +181,10 @@ TEST(Validation, CountsTheSameTokensInBatchesOfAnySize) {
   };
   job().trained("batches", batch_of(4, 1));
   const OrderedJson four = job().baseline("batches", batch_of(4, 1));
+  EXPECT_EQ(four.at("all"), false);
+  const Outcome text = job().validate_only("batches", batch_of(4, 1));
+  EXPECT_NE(text.out.find("over the first "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("--set validate.batches=0 validates on all"), std::string::npos);
   const std::pair<int64_t, int64_t> more[] = {{8, 1}, {2, 2}, {6, 1}};  // rows, batches
   for (const auto& [sequences, batches] : more) {
     const OrderedJson found = job().baseline("batches", batch_of(sequences, 1));

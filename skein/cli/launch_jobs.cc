@@ -9,6 +9,7 @@
 #include "skein/config/config_fields.h"
 #include "skein/config/config_length.h"
 #include "skein/config/node_range.h"
+#include "skein/config/other_words.h"
 #include "skein/launch/sweep.h"
 
 namespace skein {
@@ -80,7 +81,7 @@ void place_on_volumes(Config& config, const JobSetRun& run) {
 }  // namespace
 
 SlurmLaunch slurm_launch(const LaunchOptions& options) {
-  const auto combinations = sweep_settings(options.sweep);
+  const auto combinations = sweep_settings(options.sweep, advice_on_word);
   const Config first = load(options, combinations.front());
   const NodeNeeds needs = needs_of(first, options);
   const std::string run_dir = absolute_path(first.run.dir);

@@ -47,8 +47,11 @@ void print_error(std::string_view message) {
 }
 
 int parse_failed(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  print_error(explain_parse_error(app, error, argc, argv));
-  fmt::print(stderr, "Run with --help for the commands and their options.\n");
+  const std::string text = explain_parse_error(app, error, argc, argv);
+  const bool says_more = text.find("did you mean") != text.npos ||
+                         text.find("skein ") != text.npos || text.find("--help") != text.npos ||
+                         dynamic_cast<const CLI::ValidationError*>(&error) != nullptr;
+  print_error(says_more ? text : text + ": --help says what there is");
   return kExitUsage;
 }
 

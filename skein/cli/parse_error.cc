@@ -26,7 +26,38 @@ std::vector<std::string> commands_of(const CLI::App& group, const std::string& p
   return names;
 }
 
+struct OtherCommand {
+  std::string_view names;  // elsewhere, between spaces
+  std::string_view advice;
+};
+
+constexpr OtherCommand kOtherCommands[] = {
+    {" help ", "skein --help lists the commands, and skein COMMAND --help says what one takes"},
+    {" resume continue restart ", "skein train with the same arguments continues a run"},
+    {" sweep tune hpo ", "skein train CONFIG --sweep KEY=V1,V2 trains a run for each value"},
+    {" finetune sft continue_pretraining ",
+     "skein train CONFIG --set model.init_from=MODEL begins with the weights of a model"},
+    {" pretrain fit ", "did you mean train?"},
+    {" eval evaluate validate test perplexity ",
+     "skein score --corpus FILE gives the loss of a model on a text, and skein train CONFIG "
+     "--validate-only that of the validation sets"},
+    {" infer inference sample predict chat complete ", "did you mean generate?"},
+    {" tokenize preprocess prepare_data ",
+     "skein data ingest makes a corpus, which training "
+     "tokenizes on the way; skein data tokenizer trains a tokenizer"},
+    {" convert to_hf save_pretrained ", "skein checkpoint export writes a Hugging Face model"},
+    {" torchrun mpirun srun submit ", "did you mean launch?"},
+    {" bench benchmark profile ",
+     "skein plan predicts a step, and skein report RUN says what one "
+     "took"},
+    {" logs status tail ", "did you mean report?"},
+};
+
 std::string there_is_no_command(const CLI::App& group, const std::string& given) {
+  for (const OtherCommand& other : kOtherCommands) {
+    if (other.names.find(fmt::format(" {} ", given)) == other.names.npos) continue;
+    return fmt::format("there is no command {}: {}", given, other.advice);
+  }
   const std::vector<std::string> names = commands_of(group);
   // A subcommand may be meant by its last word.
   std::vector<std::string_view> candidates(names.begin(), names.end());
@@ -104,8 +135,12 @@ std::string explain_option(const Reached& reached, const std::string& text, int 
   if (!keys.empty()) {
     const std::string value = value_behind(text, argc, argv);
     std::vector<std::string> forms;
-    for (const std::string& key : keys) forms.push_back(fmt::format("--set {}={}", key, value));
-    return fmt::format("{}: did you mean {}?", start, fmt::join(forms, " or "));
+    for (const std::string& key : keys) {
+      forms.push_back(fmt::format("--set {}={}", key, is_value_of(key, value) ? value : "…"));
+    }
+    return fmt::format(
+        "{}: did you mean {}?{}", start, fmt::join(forms, " or "),
+        word == nullptr || word->meaning.empty() ? "" : fmt::format(" ({})", plain_meaning(*word)));
   }
   if (!nearest.empty()) return fmt::format("{}: did you mean --{}?", start, nearest);
   return fmt::format("{}: skein {}--help lists them", start,

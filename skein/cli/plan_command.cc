@@ -17,6 +17,7 @@
 #include "skein/cli/goodput_plan.h"
 #include "skein/cli/run_search.h"
 #include "skein/config/config_length.h"
+#include "skein/config/data_feed.h"
 #include "skein/plan/memory_advice.h"
 #include "skein/plan/pair_advice.h"
 #include "skein/plan/plan.h"
@@ -185,6 +186,10 @@ int run_plan(const PlanOptions& options) {
   count_epochs(config, ConfigUse::kPlan);
   const std::string note_of_tokenizer = leave_out_missing_tokenizer(config);
   if (!note_of_tokenizer.empty()) fmt::print(stderr, "{}\n", note_of_tokenizer);
+  for (const NamedCorpus& corpus : missing_corpora(config)) {
+    fmt::print(stderr, "{} is '{}', which does not exist: a plan does without it\n", corpus.key,
+               corpus.path);
+  }
   for (const std::string& note : run_length_notes(config)) fmt::print(stderr, "{}\n", note);
   for (const std::string& note : schedule_warnings(config)) fmt::print(stderr, "{}\n", note);
   check_replaces_its_own("--timeline", options.timeline, "{\"displayTimeUnit\":");

@@ -21,6 +21,7 @@
 #include "skein/cli/validate_only.h"
 #include "skein/config/config_fields.h"
 #include "skein/config/config_length.h"
+#include "skein/config/data_feed.h"
 #include "skein/config/node_range.h"
 #include "skein/launch/agreement.h"
 #include "skein/launch/rendezvous_root.h"
@@ -30,6 +31,7 @@
 #include "skein/record/failure_record.h"
 #include "skein/record/on_call.h"
 #include "skein/train/memory_check.h"
+#include "skein/train/resume.h"
 #include "skein/train/run_folder.h"
 #include "skein/train/trainer.h"
 #include "skein/weights/init_source.h"
@@ -82,6 +84,8 @@ std::vector<int> usable_host_counts(const Config& config, const NodeRange& nodes
 // that will do. A checkpoint's reduction width may still be refused later.
 std::vector<int> check_start(const Config& config) {
   training_backend(config);
+  require_corpora(config);
+  require_resume(config);
   const NodeRange nodes = *parse_node_range(config.launch.nodes);
   if (nodes.most > 1) return usable_host_counts(config, nodes);
   const DecoderConfig model = model_to_train(config);
@@ -200,8 +204,11 @@ void prepare(const TrainOptions& options, const std::optional<RankInfo>& found, 
   start.config = load_config(start.options.path, start.options.overrides);
   check_own_folder(start.options.path, start.options.overrides, start.config);
   start.told = use_own_copies(start.config, start.options.overrides);
-  const std::string taken = take_source_tokenizer(start.config);
-  if (!taken.empty()) start.told.push_back(taken);
+  for (const std::string& note :
+       {take_source_tokenizer(start.config),
+        note_of_fork(start.options.path, start.options.overrides, start.config)}) {
+    if (!note.empty()) start.told.push_back(note);
+  }
   // The other workers of a validation are given what was prepared here.
   if (options.only_validates && !(found && found->parent_pid != 0)) {
     start.place.emplace(start.config, found);

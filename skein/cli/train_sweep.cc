@@ -17,6 +17,7 @@
 #include "skein/cli/commands.h"
 #include "skein/compile/step_programs.h"
 #include "skein/config/config_fields.h"
+#include "skein/config/other_words.h"
 #include "skein/launch/blocked_signals.h"
 #include "skein/launch/cores.h"
 #include "skein/launch/rank_info.h"
@@ -107,7 +108,7 @@ void check_same_settings(const SweptRun& run) {
 
 std::vector<SweptRun> runs_of(const ConfigOptions& config, const SweepOptions& options) {
   std::vector<SweptRun> runs;
-  const auto combinations = sweep_settings(options.sweep);
+  const auto combinations = sweep_settings(options.sweep, advice_on_word);
   for (size_t i = 0; i < combinations.size(); ++i) {
     std::vector<std::string> overrides = config.overrides;
     overrides.insert(overrides.end(), combinations[i].begin(), combinations[i].end());

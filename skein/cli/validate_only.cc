@@ -108,15 +108,18 @@ void print_validated(const std::string& weights, std::span<const Trainer::Valida
     const auto loss = static_cast<float>(set.loss);  // as the event of a validation has it
     if (!json) {
       fmt::print(
-          "validation loss{} {:.4f}, perplexity {:.4g}, over {} tokens of {} in {} batch{}\n",
-          set.set.empty() ? "" : " of " + set.set, loss, std::exp(set.loss), set.num_labels,
-          set.path, set.num_batches, set.num_batches == 1 ? "" : "es");
+          "validation loss{} {:.4f}, perplexity {:.4g}, over {}{} tokens of {} in {} batch{}{}\n",
+          set.set.empty() ? "" : " of " + set.set, loss, std::exp(set.loss),
+          set.is_all ? "" : "the first ", set.num_labels, set.path, set.num_batches,
+          set.num_batches == 1 ? "" : "es",
+          set.is_all ? "" : "; --set validate.batches=0 validates on all of it");
     }
     OrderedJson one = {{"path", set.path},
                        {"loss", loss},
                        {"perplexity", std::exp(set.loss)},
                        {"tokens", set.num_labels},
                        {"batches", set.num_batches},
+                       {"all", set.is_all},
                        {"seconds", set.seconds}};
     if (!set.set.empty()) one["set"] = set.set;
     list.push_back(std::move(one));

@@ -15,6 +15,7 @@
 #include "skein/config/config_length.h"
 #include "skein/config/model_key_value.h"
 #include "skein/config/other_words.h"
+#include "skein/config/sweep_folder.h"
 #include "skein/objects/place.h"
 
 namespace skein {
@@ -118,9 +119,8 @@ class ConfigReader {
     const size_t dot = text.find('.');
     const size_t equals = text.find('=');
     if (equals == std::string::npos || dot == std::string::npos || dot > equals) {
-      const OtherWord* word = find_other_word(std::string_view(text).substr(0, equals));
       fail(ErrorCode::kUsage, "{}: expected section.key=value, such as run.steps=100{}", where,
-           word == nullptr ? "" : "; " + explain_other_word(*word, ""));
+           advice_on_word(std::string_view(text).substr(0, equals)));
     }
     const std::string section = text.substr(0, dot);
     const std::string key = text.substr(dot + 1, equals - dot - 1);
@@ -259,8 +259,9 @@ class ConfigReader {
           where, key, key == "train" ? "source" : "validation_set");
     }
     if (!stored) {
-      fail(ErrorCode::kUsage, "{}: {} in [{}] is {}: expected {}", where, key, section,
-           describe_found(node), describe_expected(known));
+      fail(ErrorCode::kUsage, "{}: {} in [{}] is {}: expected {}{}", where, key, section,
+           describe_found(node), describe_expected(known),
+           explain_other_value(fmt::format("{}.{}", section, key), scalar_text(node)));
     }
   }
 
@@ -312,8 +313,8 @@ std::string config_file_of(const std::string& path) {
   fail(
       ErrorCode::kUsage,
       "{} is a folder without a config.toml: expected a configuration file, or the folder of a run "
-      "that has begun",
-      path);
+      "that has begun{}",
+      path, sweep_advice(path));
 }
 
 Config load_config(const std::string& path, std::span<const std::string> overrides, ConfigUse use) {

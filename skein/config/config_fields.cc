@@ -314,8 +314,8 @@ std::vector<ConfigField> make_fields() {
        between(0, kMaxSteps)},
       {"validate", "batches", at<&C::validate, &ValidateConfig::batches>,
        "rows of each lane in one validation, at most, which are as many batches of data.lanes "
-       "rows: a set is read once, and its last batch is filled up with tokens that do not count; 0: "
-       "all of the set",
+       "rows: a set is read once, and its last batch is filled up with tokens that do not count; "
+       "0: all of the set",
        between(0, kMaxSteps)},
       {"validate", "before_training", at<&C::validate, &ValidateConfig::before_training>,
        "also validate before step 1, with the weights that the run begins with; recorded as step "

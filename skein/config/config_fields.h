@@ -71,6 +71,8 @@ std::string describe_expected(const KnownKey& known);
 
 // The value of a file as text for errors.
 std::string describe_found(const toml::node& node);
+// A string, a whole number, true or false, without quotes; else "".
+std::string scalar_text(const toml::node& node);
 
 // What is wrong with a table of [[data.source]]; "": nothing.
 std::string why_no_source(const toml::node& node);

@@ -46,6 +46,10 @@ bool abbreviates(std::string_view name, std::string_view key) {
 // "did you mean ...?", or the list of keys where none is near.
 std::string suggest_key(std::string_view section, std::string_view key) {
   const Names own = key_names(section);
+  // A key whose name says little: "name" in [optimizer].
+  if (const OtherWord* word = find_other_word(fmt::format("{}_{}", section, key))) {
+    return explain_other_word(*word, section);
+  }
   const auto meant = std::find_if(own.begin(), own.end(),
                                   [&](std::string_view one) { return abbreviates(key, one); });
   const std::string_view nearest = meant != own.end() ? *meant : nearest_name(key, own);
@@ -137,6 +141,13 @@ std::string describe_found(const toml::node& node) {
   if (node.is_table()) return "a table";
   if (node.is_array()) return "a list";
   return "a date or a time";
+}
+
+std::string scalar_text(const toml::node& node) {
+  if (const auto* value = node.as_string()) return value->get();
+  if (const auto* value = node.as_boolean()) return value->get() ? "true" : "false";
+  if (const auto* value = node.as_integer()) return fmt::format("{}", value->get());
+  return "";
 }
 
 std::string why_no_source(const toml::node& node) {

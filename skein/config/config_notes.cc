@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "skein/base/error.h"
 #include "skein/base/nearest.h"
 #include "skein/config/config_fields.h"
 
@@ -98,6 +99,11 @@ std::vector<std::string> keys_meant_by(std::string name) {
     if (!nearest.empty() && keys[i] == nearest) meant.push_back(full_names[i]);
   }
   return meant;
+}
+
+bool is_value_of(const std::string& key, const std::string& value) {
+  const std::string text = fmt::format("{}={}", key, value);
+  return try_run([&] { return parse_config("", "--set", std::span(&text, 1)); }).ok();
 }
 
 }  // namespace skein

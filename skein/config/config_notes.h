@@ -18,4 +18,7 @@ std::vector<std::string> settings_without_effect(const Config& config, int64_t d
 // name, else those whose name is nearest.
 std::vector<std::string> keys_meant_by(std::string name);
 
+// Whether `value` can stand behind `--set KEY=`.
+bool is_value_of(const std::string& key, const std::string& value);
+
 }  // namespace skein

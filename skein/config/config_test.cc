@@ -106,8 +106,8 @@ TEST(Config, NamesLineFoundAndExpected) {
   EXPECT_EQ(error_of("[run]\nsteps = 10.5\n"),
             "demo.toml:2: steps in [run] is 10.5 (a float): expected a whole number from 0 to "
             "268435455");
-  EXPECT_EQ(error_of("[precision]\nmode = \"fp16\"\n"),
-            "demo.toml:2: mode in [precision] is \"fp16\" (a string): expected one of: fp32, bf16, "
+  EXPECT_EQ(error_of("[precision]\nmode = \"fp64\"\n"),
+            "demo.toml:2: mode in [precision] is \"fp64\" (a string): expected one of: fp32, bf16, "
             "bf16-sr, mixed, fp8");
   EXPECT_EQ(
       error_of("[optimizer]\nbeta2 = 1.0\n"),

@@ -96,4 +96,15 @@ class DataFeed {
   Mixture mixture_;
 };
 
+struct NamedCorpus {
+  std::string key;  // "data.train"
+  std::string path;
+};
+
+// Those of [data] that do not exist. Looks into no bucket.
+std::vector<NamedCorpus> missing_corpora(const Config& config);
+
+// Throws as DataFeed does where a corpus does not exist.
+void require_corpora(const Config& config);
+
 }  // namespace skein

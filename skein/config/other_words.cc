@@ -65,7 +65,7 @@ constexpr OtherWord kWords[] = {
      "gradient_clip max_norm grad_norm_clip",
      "optimizer.clip_norm", "by the global norm"},
     {"optimizer", "optim optimizer_name optimizer_type optimizer_class", "",
-     "AdamW is the only one, with the keys of [optimizer]"},
+     "AdamW is the only one, with `optimizer.beta1` and the other keys of that section"},
     {"precision, dtype",
      "dtype torch_dtype param_dtype compute_dtype mixed_precision amp bf16 fp16 fp8 half",
      "precision.mode", "fp16 is not there"},
@@ -168,6 +168,36 @@ constexpr OtherWord kWords[] = {
      "", "always, without a key"},
 };
 
+struct OtherValue {
+  std::string_view key;
+  std::string_view values;   // elsewhere, between spaces, in small letters with underscores
+  std::string_view meaning;  // what to write here
+};
+
+constexpr OtherValue kValues[] = {
+    {"precision.mode", "bfloat16 bf16_true bf16_mixed bf16_full torch.bfloat16",
+     "\"mixed\" keeps fp32 master weights beside bf16, \"bf16-sr\" rounds stochastically and keeps "
+     "none"},
+    {"precision.mode", "fp16 float16 half fp16_mixed 16_mixed torch.float16",
+     "fp16 is not there: \"mixed\" and \"bf16-sr\" compute in bf16, which needs no loss scale"},
+    {"precision.mode", "float32 float single 32_true no torch.float32 tf32", "\"fp32\""},
+    {"precision.mode", "float8 fp8_e4m3 e4m3 transformer_engine hybrid", "\"fp8\""},
+    {"precision.moments", "bfloat16 16", "\"bf16\""},
+    {"precision.moments", "float32 32", "\"fp32\""},
+    {"memory.recompute", "true on yes 1 all block uniform",
+     "\"full\" computes whole layers again, \"selective\" what is cheap to compute again"},
+    {"memory.recompute", "false off no 0", "\"none\""},
+    {"optimizer.schedule", "constant_with_warmup warmup",
+     "\"constant\", with optimizer.warmup_steps"},
+    {"optimizer.schedule", "cosine_with_min_lr cosine_annealing cosineannealinglr",
+     "\"cosine\", with optimizer.min_learning_rate"},
+    {"optimizer.schedule", "inverse_sqrt inverse_square_root polynomial exponential step noam",
+     "that one is not there"},
+    {"device.kind", "gpu nvidia gpus cuda:0", "\"cuda\""},
+    {"run.on_divergence", "rollback roll_back_and_skip skip", "\"roll_back\""},
+    {"run.on_divergence", "abort fail error exit raise", "\"stop\""},
+};
+
 std::string lowered(std::string_view name) {
   std::string result(name);
   for (char& c : result) {
@@ -185,6 +215,10 @@ std::vector<std::string_view> split(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return words;
+}
+
+bool contains(const std::vector<std::string_view>& names, std::string_view wanted) {
+  return std::find(names.begin(), names.end(), wanted) != names.end();
 }
 
 std::string in_backquotes(std::string_view words) {
@@ -214,8 +248,7 @@ std::span<const OtherWord> other_words() { return kWords; }
 const OtherWord* find_other_word(std::string_view name) {
   const std::string wanted = lowered(name);
   for (const OtherWord& word : kWords) {
-    const auto names = split(word.names);
-    if (std::find(names.begin(), names.end(), wanted) != names.end()) return &word;
+    if (contains(split(word.names), wanted)) return &word;
   }
   return nullptr;
 }
@@ -235,6 +268,25 @@ std::string explain_other_word(const OtherWord& word, std::string_view section) 
   const std::string meaning = word.meaning.empty() ? "" : fmt::format(" ({})", plain(word.meaning));
   return fmt::format("did you mean {}?{}", fmt::join(keys, " and "), meaning);
 }
+
+std::string advice_on_word(std::string_view name) {
+  const OtherWord* word = find_other_word(name);
+  return word == nullptr ? "" : "; " + explain_other_word(*word, "");
+}
+
+std::string explain_other_value(std::string_view key, std::string_view value) {
+  const std::string wanted = lowered(value);
+  for (const OtherValue& one : kValues) {
+    if (one.key == key && contains(split(one.values), wanted)) {
+      return fmt::format("; for {}: {}", value, one.meaning);
+    }
+  }
+  // The name of a schedule is a word of its own: "wsd".
+  const OtherWord* word = key == "optimizer.schedule" ? find_other_word(value) : nullptr;
+  return word == nullptr ? "" : fmt::format("; {}", explain_other_word(*word, "optimizer"));
+}
+
+std::string plain_meaning(const OtherWord& word) { return plain(word.meaning); }
 
 std::string other_words_table() {
   std::string text = "| word | as other programs write it | here |\n|---|---|---|\n";

@@ -30,6 +30,16 @@ std::vector<std::string> keys_of(const OtherWord& word);  // "batch.global_seque
 // one in which the name stands, whose keys are written without it.
 std::string explain_other_word(const OtherWord& word, std::string_view section);
 
+// "; did you mean …" of the row of `name`, to stand behind an error; "" where there is none.
+std::string advice_on_word(std::string_view name);
+
+// "; for bfloat16: "mixed" keeps …", to stand behind the choices of a key whose value is none of
+// them; "" where nothing is known. `key`: "precision.mode". `value`: as it was given.
+std::string explain_other_value(std::string_view key, std::string_view value);
+
+// The meaning of a row as it is read in a terminal.
+std::string plain_meaning(const OtherWord& word);
+
 // The table of docs/configuration.md, in Markdown.
 std::string other_words_table();
 // The lines of --help.

@@ -88,6 +88,24 @@ TEST(OtherWords, UnknownKeysSayWhatTheyAreHere) {
               HasSubstr("unknown section [training]: batch_size: did you mean global_sequences"));
 }
 
+TEST(OtherWords, ValuesOfOtherProgramsSayWhatToWriteHere) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"precision.mode=bfloat16",
+       "one of: fp32, bf16, bf16-sr, mixed, fp8; for bfloat16: \"mixed\""},
+      {"precision.mode=fp16", "for fp16: fp16 is not there"},
+      {"memory.recompute=true", "for true: \"full\""},
+      {"optimizer.schedule=wsd", "did you mean constant_steps?"},
+      {"optimizer.schedule=cosine_with_restarts", "warm restarts: no schedule rises again"},
+      {"optimizer.name=muon", "optimizer: AdamW is the only one"},
+      {"device.kind=gpu", "for gpu: \"cuda\""},
+  };
+  for (const auto& [setting, words] : cases) {
+    EXPECT_THAT(refusal_of("", {setting}), HasSubstr(words)) << setting;
+  }
+  EXPECT_THAT(refusal_of("[memory]\nrecompute = true\n"), HasSubstr("for true: \"full\""));
+  EXPECT_EQ(explain_other_value("precision.mode", "quick"), "");
+}
+
 TEST(OtherWords, HelpIsPlainText) {
   const std::string help = other_words_help();
   EXPECT_EQ(help.find_first_of("`["), std::string::npos) << help;

@@ -189,8 +189,7 @@ ValidationBatches::ValidationBatches(const Mixture& mixture, const RowShare& sha
 Packer::Holding ValidationBatches::count(int num_threads) const {
   const int64_t first = share_.first_row(num_lanes()), end = share_.end_row(num_lanes());
   if (first == end) return {};
-  const Packer::Holding holding =
-      Packer(mixture_, first, end).count_rows(most_rows_, num_threads);
+  const Packer::Holding holding = Packer(mixture_, first, end).count_rows(most_rows_, num_threads);
   require_no_lost_pages();
   return holding;
 }

@@ -13,11 +13,17 @@ struct SweptKey {
   std::vector<std::string> values;
 };
 
-SweptKey parse_swept_key(const std::string& text) {
+SweptKey parse_swept_key(const std::string& text, const ExplainKey& explain_key) {
   const size_t equals = text.find('='), dot = text.find('.');
   if (equals == std::string::npos || dot == 0 || dot > equals) {
     fail(ErrorCode::kUsage,
          "--sweep is \"{}\": expected section.key=V1,V2,..., such as "
+         "optimizer.learning_rate=1e-3,3e-4{}",
+         text.substr(0, 200), explain_key ? explain_key(text.substr(0, equals)) : std::string());
+  }
+  if (text[equals + 1] == '[') {
+    fail(ErrorCode::kUsage,
+         "--sweep {} is a list in brackets: expected the values with commas between them, such as "
          "optimizer.learning_rate=1e-3,3e-4",
          text.substr(0, 200));
   }
@@ -39,11 +45,12 @@ SweptKey parse_swept_key(const std::string& text) {
 
 }  // namespace
 
-std::vector<std::vector<std::string>> sweep_settings(std::span<const std::string> swept) {
+std::vector<std::vector<std::string>> sweep_settings(std::span<const std::string> swept,
+                                                     const ExplainKey& explain_key) {
   std::vector<std::vector<std::string>> combinations = {{}};
   std::set<std::string> keys;
   for (const std::string& text : swept) {
-    const SweptKey key = parse_swept_key(text);
+    const SweptKey key = parse_swept_key(text, explain_key);
     if (!keys.insert(key.key).second) {
       fail(ErrorCode::kUsage, "--sweep names {} twice: give all its values in one", key.key);
     }

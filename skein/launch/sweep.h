@@ -1,8 +1,10 @@
 // Lists of settings to try: every combination of the values of some keys.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace skein {
@@ -12,8 +14,11 @@ inline constexpr size_t kMaxSweep = 10'000;
 
 // `swept`: texts "section.key=V1,V2,...". Returns for each combination its "section.key=value", the
 // last key changing fastest; nothing swept is one combination without settings.
+// `explain_key`: what a key without a section may mean, to stand behind the error; "" or nothing.
 // Errors  kUsage for a text of another form, an empty or repeated value, a key named twice, more
 //         than kMaxSweep combinations
-std::vector<std::vector<std::string>> sweep_settings(std::span<const std::string> swept);
+using ExplainKey = std::function<std::string(std::string_view key)>;
+std::vector<std::vector<std::string>> sweep_settings(std::span<const std::string> swept,
+                                                     const ExplainKey& explain_key = nullptr);
 
 }  // namespace skein

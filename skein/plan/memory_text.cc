@@ -1,6 +1,7 @@
 #include "skein/plan/memory_text.h"
 
 #include "skein/base/units.h"
+#include "skein/ops/simd/cpu_kind.h"
 
 namespace skein {
 namespace {
@@ -29,7 +30,7 @@ std::string table(const StagePlan& stage, const std::string& kernels) {
     line("", arena(stage, Arena::kHostActivations), "kept so in host memory");
   }
   line("workspace", arena(stage, Arena::kWorkspace),
-       fmt::format("everything short-lived, scratch of kernels for {}", kernels));
+       fmt::format("everything short-lived, scratch of {}", kernels));
   line("inputs", arena(stage, Arena::kInputs), "the micro-batch, scalars");
   if (arena(stage, Arena::kRounded) > 0) {
     line("rounded", arena(stage, Arena::kRounded),
@@ -62,13 +63,20 @@ std::string fit_text(const MemoryFit& fit) {
   return fmt::format("  {}: {}\n    the limit is {}\n", need_text(fit), verdict, fit.limit);
 }
 
+// Of a device that no kernel here is for, those of this CPU stand in.
+std::string kernels_text(const Plan& plan) {
+  const bool stand_in = !plan.hardware.unified_memory && plan.kernels == cpu_kind();
+  return stand_in ? fmt::format("this CPU's kernels ({}) in place of the device's", plan.kernels)
+                  : fmt::format("kernels for {}", plan.kernels);
+}
+
 }  // namespace
 
 std::string memory_table(const Plan& plan) {
   const StagePlan& largest = plan.largest();
   std::string text =
       fmt::format("Memory per rank{}\n{}", plan.stages.size() > 1 ? ", of the largest stage" : "",
-                  table(largest, plan.kernels));
+                  table(largest, kernels_text(plan)));
   if (plan.copies == 0) return text;
   return text + line_of("copies", plan.copies * largest.snapshot_bytes,
                         plan.needs_copies ? "host: of the state, to go on from after a failure"

@@ -87,7 +87,13 @@ class Search {
   SearchResult run() {
     enumerate();
     std::vector<std::thread> threads;
-    for (int i = 0; i < num_threads_; ++i) threads.emplace_back([this] { work(); });
+    for (int i = 0; i < num_threads_; ++i) {
+      threads.emplace_back([this, i] {
+        omp_set_num_threads(request_.threads);  // OpenMP keeps this per thread
+        if (i == 0) plan_own();
+        work();
+      });
+    }
     wait_for_end();
     for (std::thread& thread : threads) thread.join();
     return finish();
@@ -177,8 +183,17 @@ class Search {
     return now > kFirstSeconds && full_seconds_ < kShare * now * num_threads_;
   }
 
+  void plan_own() {
+    const Result<Plan> own = try_run([&] { return make_plan(request_); });
+    const Lock lock(mutex_);
+    if (own.ok()) {
+      result_.own = Result<Plan>(own).value();
+    } else {
+      result_.why_no_own = own.error().what();
+    }
+  }
+
   void work() {
-    omp_set_num_threads(request_.threads);  // OpenMP keeps this per thread
     while (std::optional<Task> task = next()) {
       const BoundOrder bound = bound_of(task->candidate);  // refining changes it
       try {

@@ -19,6 +19,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,10 @@ struct SearchResult {
     std::string example;
   };
   std::map<std::string, Refused> refused;  // by reason
-  int64_t num_layouts = 0;                 // considered
+  // The configuration as it is, to compare with; nothing: it cannot be laid out, and why.
+  std::optional<Plan> own;
+  std::string why_no_own;
+  int64_t num_layouts = 0;  // considered
   int64_t num_sketched = 0;
   int64_t num_planned = 0;  // in full
   int64_t num_slower = 0;   // neither: their lower bounds are slower than the best

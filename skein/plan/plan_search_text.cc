@@ -77,6 +77,26 @@ std::string search_summary(const SearchResult& result) {
   return text;
 }
 
+namespace {
+
+// "The configuration as it is: 1.31 s a step, 25.0 k tokens/s; row 1 is 1.08 times as fast"
+std::string own_text(const SearchResult& result, int64_t ranks) {
+  if (!result.own) {
+    return fmt::format("The configuration as it is cannot run on {} ranks: {}\n", ranks,
+                       result.why_no_own);
+  }
+  const Plan& own = *result.own;
+  std::string text = fmt::format("The configuration as it is: {:.3g} s a step, {} tokens/s",
+                                 own.step.step_seconds, format_count(own.tokens_per_second));
+  if (!all_fit(own.memory)) return text + ", and it does not fit\n";
+  if (result.best.empty()) return text + "\n";
+  const double factor = result.best[0].plan.tokens_per_second / own.tokens_per_second;
+  return text + (factor < 1 ? "; none of these is as fast\n"
+                            : fmt::format("; row 1 is {:.3g} times as fast\n", factor));
+}
+
+}  // namespace
+
 std::string search_to_text(const SearchResult& result, const PlanRequest& request) {
   std::string text = fmt::format("{} layouts of {} ranks on {}: {}\n\n", result.num_layouts,
                                  request.ranks, request.hardware.name, search_summary(result));
@@ -104,7 +124,9 @@ std::string search_to_text(const SearchResult& result, const PlanRequest& reques
   }
   if (result.best.empty()) {
     text += result.is_complete() ? "  none fits\n" : "  none was planned in full so far\n";
-  } else {
+  }
+  text += "\n" + own_text(result, request.ranks);
+  if (!result.best.empty()) {
     text += "\nTo plan or train one of them, add what differs from the configuration:\n";
   }
   row = 0;

@@ -61,8 +61,11 @@ std::string names_of(const std::vector<InputFile>& inputs) {
 [[noreturn]] void fail_without_text(const std::string& inputs, const IngestReport& report,
                                     const IngestOptions& options) {
   fail(ErrorCode::kInvalid,
-       "no text in {} ({} files read, {} passed over, {} {} documents): expected {}{}", inputs,
+       "no text in {} ({} files read, {} passed over, {} {} documents{}): expected {}{}", inputs,
        report.num_files, report.num_skipped_files, report.num_left_out, options.step.left_out,
+       report.num_invalid_utf8 == 0
+           ? ""
+           : fmt::format(", {} that are not UTF-8 skipped", report.num_invalid_utf8),
        report.num_left_out > 0 ? "some that stay" : "text, JSON, .csv, .parquet or .arrow files",
        report.warnings.empty() ? "" : "; " + report.warnings.front());
 }

@@ -140,6 +140,10 @@ TEST_F(Ingest, SaysWhatIsWrongWithAnInput) {
             std::string::npos);
   const fs::path empty = write("empty/only.txt", "");
   EXPECT_NE(error_of({empty}).find("no text in " + empty.string()), std::string::npos);
+  const fs::path latin1 = write("all/latin1.txt", "caf\xe9 ole");
+  EXPECT_NE(
+      error_of({latin1}, {.invalid_utf8 = InvalidUtf8::kSkip}).find("1 that are not UTF-8 skipped"),
+      std::string::npos);
   EXPECT_FALSE(fs::exists(work_folder_of(out())));
   const std::string parquet = read_file(kCorpusGoldens / "documents.parquet");
   for (size_t size = 0; size < parquet.size(); size += 97) {

@@ -7,6 +7,7 @@
 #include "skein/base/error.h"
 #include "skein/checkpoint/run_lock.h"
 #include "skein/config/config.h"
+#include "skein/config/sweep_folder.h"
 #include "skein/record/event_fields.h"
 #include "skein/record/idle_starts.h"
 #include "skein/record/jsonl.h"
@@ -324,8 +325,8 @@ float RunReport::median_utilization() const {
 RunReport read_report(const fs::path& run_dir) {
   const fs::path metrics = run_dir / "metrics.jsonl", events = run_dir / "events.jsonl";
   if (!fs::exists(metrics) && !fs::exists(events)) {
-    fail(ErrorCode::kNotFound, "{}: expected a run folder, with metrics.jsonl or events.jsonl",
-         run_dir.string());
+    fail(ErrorCode::kNotFound, "{}: expected a run folder, with metrics.jsonl or events.jsonl{}",
+         run_dir.string(), sweep_advice(run_dir));
   }
   ReportReader reader(run_dir);
   reader.read_events(events);

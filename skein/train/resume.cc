@@ -30,6 +30,15 @@ fs::path place_of(const fs::path& checkpoint) {
   return step ? full.parent_path() / checkpoint_name(*step) : full;
 }
 
+std::string steps_of(const std::vector<CheckpointInfo>& checkpoints) {
+  constexpr size_t kMost = 5;
+  std::string text;
+  for (size_t i = 0; i < std::min(kMost, checkpoints.size()); ++i) {
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", checkpoints[i].step);
+  }
+  return checkpoints.size() > kMost ? text + ", …" : text;
+}
+
 // What run.resume names.
 struct Named {
   std::string text;  // as the user wrote it
@@ -58,13 +67,22 @@ Named what_is_named(const std::string& resume) {
   return named;
 }
 
+// "; there are those of steps 400, 350: …" beside a checkpoint that is not there.
+std::string what_lies_beside(const Named& named) {
+  if (!step_of_folder(full_path(named.text))) return "";
+  const auto beside = list_checkpoints(named.folder);
+  if (beside.empty()) return "";
+  return fmt::format("; {} holds those of steps {}: checkpoint.keep says how many stay",
+                     named.folder.string(), steps_of(beside));
+}
+
 void check_is_there(const Named& named) {
   const fs::path path = named.text;
   if (!named.is_there) {
     fail(ErrorCode::kUsage,
          "run.resume is \"{}\", which is {}: expected \"auto\", \"never\", or the path of a "
-         "checkpoint or a run",
-         named.text, fs::exists(path) ? "not a folder" : "not there");
+         "checkpoint or a run{}",
+         named.text, fs::exists(path) ? "not a folder" : "not there", what_lies_beside(named));
   }
   if (!named.path.empty() || !list_checkpoints(named.folder).empty()) return;
   if (is_stored(path / "config.json")) {
@@ -240,15 +258,6 @@ class Chooser {
     return start;
   }
 
-  static std::string steps_of(const std::vector<CheckpointInfo>& checkpoints) {
-    constexpr size_t kMost = 5;
-    std::string text;
-    for (size_t i = 0; i < std::min(kMost, checkpoints.size()); ++i) {
-      text += fmt::format("{}{}", i == 0 ? "" : ", ", checkpoints[i].step);
-    }
-    return checkpoints.size() > kMost ? text + ", …" : text;
-  }
-
   const fs::path& dir_;
   const ReportDamaged& report_;
   const SearchOptions& options_;
@@ -256,6 +265,14 @@ class Chooser {
 };
 
 }  // namespace
+
+void require_resume(const Config& config) {
+  const std::string& resume = config.run.resume;
+  if (resume == "auto" || resume == "never" || is_object_url(resume)) return;
+  const std::string own = checkpoint_dir(config);
+  if (is_object_url(own) || !list_checkpoints(own).empty()) return;
+  check_is_there(what_is_named(resume));
+}
 
 RunLock lock_checkpoints(const std::string& dir, const std::string& run_dir) {
   return RunLock(dir, {"checkpoint folder", "checkpoint.dir",

@@ -46,6 +46,10 @@ struct RunLocks {
 };
 RunLocks lock_run(const Config& config);
 
+// Throws Error{kUsage} where run.resume names nothing from which an empty run could begin. Reads no
+// bucket.
+void require_resume(const Config& config);
+
 // `dir`: the run's folder of checkpoints, which `lock` locks.
 StartingPoint choose_start(const RunLock& lock, const fs::path& dir, const std::string& resume,
                            const ReportDamaged& report_damaged, const SearchOptions& options = {});

@@ -238,6 +238,10 @@ TEST(Resume, RefusesWhatIsNoCheckpoint) {
               HasSubstr("\"/nowhere\", which is not there"));
   EXPECT_THAT(run.refused((folder / "step-00000010").string(), ErrorCode::kUsage),
               HasSubstr("which is not there"));
+  fs::create_directories(folder / "kept/step-00000040");
+  std::ofstream(folder / "kept/step-00000040/manifest.json") << "{}";
+  EXPECT_THAT(run.refused((folder / "kept/step-00000010").string(), ErrorCode::kUsage),
+              HasSubstr("kept holds those of steps 40: checkpoint.keep says how many stay"));
   std::ofstream(folder / "file") << "x";
   EXPECT_THAT(run.refused((folder / "file").string(), ErrorCode::kUsage),
               HasSubstr("not a folder"));

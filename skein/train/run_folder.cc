@@ -248,6 +248,22 @@ std::vector<std::string> use_own_copies(Config& config, std::span<const std::str
   return said;
 }
 
+std::string note_of_fork(const fs::path& config_file, std::span<const std::string> overrides,
+                         const Config& config) {
+  const fs::path folder = fs::path(absolute_path(config_file.string())).parent_path();
+  std::error_code ignored;
+  const bool is_new = config.run.resume == "auto" && config.model.init_from.empty() &&
+                      !fs::exists(fs::path(config.run.dir) / kConfigFile, ignored);
+  if (!is_new || config_file.filename() != kConfigFile || !sets(overrides, "run.dir") ||
+      list_checkpoints(folder / "checkpoints").empty()) {
+    return "";
+  }
+  return fmt::format(
+      "{} begins from new weights, with the configuration of {}: --set run.resume={} would begin "
+      "from that run's newest checkpoint",
+      config.run.dir, folder.string(), folder.string());
+}
+
 void check_own_folder(const fs::path& config_file, std::span<const std::string> overrides,
                       const Config& config) {
   const fs::path folder = fs::path(absolute_path(config_file.string())).parent_path();

@@ -38,6 +38,11 @@ void check_copies(const Config& config);
 // Error{kUsage} for a corpus that is in none of these places.
 std::vector<std::string> use_own_copies(Config& config, std::span<const std::string> overrides);
 
+// One sentence where the configuration of a run begins another run, in a run.dir of its own, from
+// new weights; else "".
+std::string note_of_fork(const fs::path& config_file, std::span<const std::string> overrides,
+                         const Config& config);
+
 // Throws Error{kUsage} for a config.toml that lies in one run's folder but names another as
 // run.dir: a run that an older version began, whose folder was moved since.
 void check_own_folder(const fs::path& config_file, std::span<const std::string> overrides,

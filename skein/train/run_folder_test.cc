@@ -65,6 +65,25 @@ TEST_F(RunFolder, IsReadFromWhereItsFileLies) {
   EXPECT_EQ(found.data.train, (fs::current_path() / "corpus.arrow").string());
 }
 
+TEST_F(RunFolder, OfAnotherRunWithTheSameConfigurationSaysThatWeightsAreNew) {
+  const fs::path file = folder_ / "run" / "config.toml";
+  const std::vector<std::string> elsewhere = {"run.dir=" + (folder_ / "fork").string()};
+  Config fork = config("fork");
+  EXPECT_EQ(note_of_fork(file, elsewhere, fork), "");  // there is nothing to begin from
+  fs::create_directories(folder_ / "run/checkpoints/step-00000010");
+  std::ofstream(folder_ / "run/checkpoints/step-00000010/manifest.json") << "{}";
+  const std::string note = note_of_fork(file, elsewhere, fork);
+  EXPECT_NE(note.find("begins from new weights"), std::string::npos) << note;
+  EXPECT_NE(note.find("--set run.resume=" + (folder_ / "run").string()), std::string::npos);
+  EXPECT_EQ(note_of_fork(file, {}, config("run")), "");
+  fork.run.resume = (folder_ / "run").string();
+  EXPECT_EQ(note_of_fork(file, elsewhere, fork), "");
+  fs::create_directories(folder_ / "fork");
+  std::ofstream(folder_ / "fork/config.toml") << "";
+  fork.run.resume = "auto";
+  EXPECT_EQ(note_of_fork(file, elsewhere, fork), "");  // it has begun
+}
+
 TEST_F(RunFolder, OfAStartThatNeverTrainedIsRemoved) {
   const auto start = [&](const Config& config, bool trains) {
     const NewRunFolder guard(config);

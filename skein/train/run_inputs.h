@@ -42,6 +42,7 @@ class RunInputs {
     std::string path;
     DataFeed feed;
     ValidationBatches batches;
+    bool is_all = true;  // known once the lanes are counted
 
     ValidationSet(const DataSource& source, const std::string& key, const Tokenizer& tokenizer,
                   const Config& config, int64_t vocab_size, const RowShare& share,

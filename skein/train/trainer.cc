@@ -69,7 +69,10 @@ Trainer::~Trainer() { communicators_.clear(); }
 // What is derived, and what can hardly be meant; nothing where no step follows.
 void Trainer::tell_settings() const {
   if (beginning_->step() >= config_.run.steps || only_validates_) return;
-  for (const std::string& note : run_length_notes(config_)) log::info("{}", note);
+  // A run that continues says instead what has changed.
+  if (beginning_->checkpoint() == nullptr) {
+    for (const std::string& note : run_length_notes(config_)) log::info("{}", note);
+  }
   for (const std::string& note : schedule_warnings(config_)) log::warn("{}", note);
   for (const std::string& note :
        settings_without_effect(config_, beginning_->step(), heartbeat::has_supervisor())) {

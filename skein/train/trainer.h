@@ -62,6 +62,7 @@ class Trainer {
     double loss = 0;
     int64_t num_labels = 0;
     int64_t num_batches = 0;
+    bool is_all = true;  // of the corpus
     double seconds = 0;
   };
   std::vector<Validated> validate_all();

@@ -54,6 +54,7 @@ void Trainer::agree_on_validation(bool tells) {
     }
     at += 3;
     set.batches.set_rows_of_lane(most_rows);
+    set.is_all = cut == 0;
     if (!tells) continue;
     const int64_t batches = set.batches.num_batches();
     const int64_t rows = batches * config_.batch.global_sequences;
@@ -90,7 +91,8 @@ Trainer::Validated Trainer::validate(RunInputs::ValidationSet& set) {
     best_.observe(step_, set.name, sum_over_ranks(world_, is_first() ? sum.mean() : 0));
   }
   leave_out(seconds_since(start));
-  return {set.name, set.path, sum.mean(), sum.num_tokens, set.batches.num_batches(), seconds};
+  return {set.name,   set.path, sum.mean(), sum.num_tokens, set.batches.num_batches(),
+          set.is_all, seconds};
 }
 
 std::vector<Trainer::Validated> Trainer::validate_all() {

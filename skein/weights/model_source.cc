@@ -22,7 +22,7 @@ bool has_tokenizer(const fs::path& folder) {
 
 void require_folder(const fs::path& folder) {
   if (is_object_url(folder) ? is_stored(folder) : fs::is_directory(folder)) return;
-  fail(ErrorCode::kNotFound, "{} is not a folder: expected a Hugging Face model or a checkpoint{}",
+  fail(ErrorCode::kUsage, "{} is not a folder: expected a Hugging Face model or a checkpoint{}",
        folder.string(), hub_advice(folder.native()));
 }
 

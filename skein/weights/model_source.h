@@ -1,7 +1,7 @@
 // A source of weights: a Hugging Face folder, a checkpoint, or a run, which means its newest good
 // checkpoint.
 //
-// Errors  Error{kNotFound | kInvalid} naming the folder and what was expected in it
+// Errors  Error{kUsage | kNotFound | kInvalid} naming the folder and what was expected in it
 #pragma once
 
 #include <memory>
