@@ -124,7 +124,8 @@ TEST(BadInput, Corpus) {
   // A plan needs no text, and says that it is not there.
   const Outcome plan =
       TinyJob::must(job().arguments("plan", "good", {"data.validation=" + nowhere}));
-  EXPECT_EQ(plan.err.find(fmt::format("data.validation is '{}', which does not exist", nowhere)), 0u)
+  EXPECT_EQ(plan.err.find(fmt::format("data.validation is '{}', which does not exist", nowhere)),
+            0u)
       << plan.err;
   const fs::path file = job().folder / "damaged.arrow";
   job().copy_of(job().corpus(), "damaged.arrow");
