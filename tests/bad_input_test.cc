@@ -40,6 +40,9 @@ void damage_middle(const fs::path& path) {
 void truncate_half(const fs::path& path) { fs::resize_file(path, fs::file_size(path) / 2); }
 void empty(const fs::path& path) { fs::resize_file(path, 0); }
 
+constexpr const char* kLfsPointer =
+    "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a21\nsize 26982594\n";
+
 void expect_refused(const Arguments& arguments, int exit_code, const Words& words) {
   SCOPED_TRACE(fmt::format("skein {}", fmt::join(arguments, " ")));
   expect_refused(run_skein(arguments), exit_code, words);
@@ -162,6 +165,8 @@ TEST(BadInput, Tokenizer) {
   refused(folder, {model.string(), "not a SentencePiece model", "no pieces"});
   std::ofstream(model) << "surely this is no protocol buffer";
   refused(folder, {model.string(), "not a SentencePiece model"});
+  std::ofstream(model) << kLfsPointer;
+  refused(folder, {model.string(), "a Git LFS pointer, not the file"});
   fs::remove(model);
   expect_training_refused({"data.tokenizer=" + folder.string()}, 2,
                           {"data.tokenizer", folder.string(), "no tokenizer.model"});
@@ -212,6 +217,8 @@ TEST(BadInput, HuggingFaceFolder) {
   refused(folder, {weights.string(), "bytes"});
   std::ofstream(weights) << "not safetensors at all";
   refused(folder, {weights.string(), "header"});
+  std::ofstream(weights) << kLfsPointer;
+  refused(folder, {weights.string(), "a Git LFS pointer, not the file"});
   fs::remove(weights);
   refused(folder, {folder.string(), "expected model.safetensors"});
   fresh_copy();

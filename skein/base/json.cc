@@ -6,11 +6,13 @@
 
 #include "skein/base/error.h"
 #include "skein/base/file.h"
+#include "skein/base/lfs_pointer.h"
 
 namespace skein {
 
 Json parse_json(std::string_view text, const std::string& what) {
   constexpr int kMaxDepth = 256;
+  refuse_lfs_pointer(text, what);
   // The parser would take a NUL for the end of the text.
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
     fail(ErrorCode::kInvalid, "{}: not valid JSON: a NUL byte at offset {}", what, nul);

@@ -7,6 +7,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/json.h"
+#include "skein/base/lfs_pointer.h"
 #include "skein/checkpoint/boxes.h"
 
 namespace skein {
@@ -260,6 +261,7 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file,
 
 SafetensorsHeader parse_safetensors_header(std::span<const std::byte> head, int64_t file_bytes,
                                            const std::string& what) {
+  refuse_lfs_pointer({reinterpret_cast<const char*>(head.data()), head.size()}, what);
   const int64_t length = header_length(head, what);
   const char* text = reinterpret_cast<const char*>(head.data()) + kLengthBytes;
   if (length == 0 || text[0] != '{') {

@@ -59,9 +59,10 @@ void set_options(DedupCommand& options) {
 }
 
 ReadingOptions reading_options(DedupOptions& dedup) {
-  return {dedup.read.text_column,        dedup.read.as_text,      dedup.read.format,
-          dedup.skip_invalid_lines,      dedup.max_invalid_lines, dedup.read.utf8.invalid,
-          dedup.read.bytes.max_expansion};
+  return {dedup.read.text_column,   dedup.read.as_text,
+          dedup.read.format,        dedup.read.document_separator,
+          dedup.skip_invalid_lines, dedup.max_invalid_lines,
+          dedup.read.utf8.invalid,  dedup.read.bytes.max_expansion};
 }
 
 // The command as it was given, but for what divides the work.

@@ -55,8 +55,13 @@ ShardOptions shard_options(const IngestArguments& options) {
 }
 
 ReadingOptions reading_options(IngestOptions& ingest) {
-  return {ingest.text_column,        ingest.as_text,           ingest.format,
-          ingest.skip_invalid_lines, ingest.max_invalid_lines, ingest.invalid_utf8,
+  return {ingest.text_column,
+          ingest.as_text,
+          ingest.format,
+          ingest.document_separator,
+          ingest.skip_invalid_lines,
+          ingest.max_invalid_lines,
+          ingest.invalid_utf8,
           ingest.max_expansion};
 }
 

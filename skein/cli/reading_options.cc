@@ -28,10 +28,14 @@ void add_reading_options(CLI::App& command, const ReadingOptions& options) {
   command
       .add_option_function<std::string>(
           "--format", [&format](const std::string& name) { format = format_named(name); },
-          "of all inputs, whatever their names: text, jsonl, json, csv, parquet or arrow")
+          "of all inputs, whatever their names: text, lines (of text, a document each), jsonl, "
+          "json, csv, parquet, arrow or warc")
       ->check(
           CLI::IsMember(std::vector<std::string>(std::begin(kFormatNames), std::end(kFormatNames)))
               .description(""));
+  command.add_option("--document-separator", options.document_separator,
+                     "what stands between the documents of a text file, such as '<|endoftext|>'; "
+                     "without it a text file is one document");
   command.add_flag("--skip-invalid-lines", options.skip_invalid_lines,
                    "pass over JSON lines that are not valid instead of stopping");
   command
@@ -66,6 +70,7 @@ std::vector<std::string> reading_words(const ReadingOptions& options) {
   add(options.text_column != defaults.text_column, {"--text-column", options.text_column});
   add(options.as_text, {"--as-text"});
   add(options.format.has_value(), {"--format", name_of(options.format)});
+  add(!options.document_separator.empty(), {"--document-separator", options.document_separator});
   add(options.skip_invalid_lines, {"--skip-invalid-lines", "--max-invalid-lines",
                                    fmt::format("{}", options.max_invalid_lines)});
   const auto* policy =

@@ -15,6 +15,7 @@ struct ReadingOptions {
   std::string& text_column;
   bool& as_text;
   std::optional<InputFormat>& format;
+  std::string& document_separator;
   bool& skip_invalid_lines;
   double& max_invalid_lines;
   InvalidUtf8& invalid_utf8;

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "skein/base/error.h"
+#include "skein/base/lfs_pointer.h"
 
 namespace skein {
 namespace {
@@ -197,6 +198,7 @@ void check_vocabulary(const SentencePieceModel& model, const std::string& where)
 
 SentencePieceModel parse_sentencepiece_model(std::string_view bytes, const std::string& where) {
   arrow::util::InitializeUTF8();
+  refuse_lfs_pointer(bytes, where);
   SentencePieceModel model, denormalizer;
   MessageReader reader(bytes, where);
   while (reader.next()) {

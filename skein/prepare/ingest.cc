@@ -83,6 +83,7 @@ ReadOptions read_options(const IngestOptions& options) {
   read.text_column = options.text_column;
   read.as_text = options.as_text;
   read.format = options.format;
+  read.document_separator = options.document_separator;
   read.utf8.invalid = options.invalid_utf8;
   read.bytes.max_expansion = options.max_expansion;
   return read;

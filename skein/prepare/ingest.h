@@ -57,6 +57,7 @@ struct IngestOptions {
   std::string text_column;             // the key or column of the documents; empty: found
   bool as_text = false;                // files named as JSON or tables are documents as they are
   std::optional<InputFormat> format;   // ReadOptions
+  std::string document_separator;      // the same
   bool overwrite = false;              // replace outputs that exist
   fs::path work;                       // where outputs in buckets are made; empty: in TMPDIR
   std::vector<fs::path> also_written;  // by the caller, beside the corpora: no inputs either

@@ -18,6 +18,12 @@ constexpr char kHtml[] =
     "`trafilatura --input-dir PAGES --output-dir TEXTS` (--as-text takes it as it is, without this "
     "line)";
 
+// What many collections of texts in one file have between them.
+constexpr std::string_view kEndOfText = "<|endoftext|>";
+constexpr char kSeveralTexts[] =
+    "one document that spells <|endoftext|>: --document-separator '<|endoftext|>' makes a document "
+    "of each text between";
+
 struct GivenUp {};
 
 // Files in a folder that hold no documents are passed over; any other failure is an error.
@@ -99,13 +105,16 @@ std::optional<PieceReport> make_piece(const PieceTask& task, const PiecesOptions
     const int64_t num_before = report.num_documents_read;
     const int64_t bytes_before = report.num_bytes_read, invalid_before = report.num_invalid_utf8;
     int64_t num_rows = 0;
-    bool has_html = false;
+    bool has_html = false, spells_end = false;
     try {
       read_documents(file.path, read, [&](std::string_view text, int64_t record) {
         if (!go_on()) throw GivenUp();
         const auto num_bytes = static_cast<int64_t>(text.size());
         num_rows = record;
         has_html = has_html || is_html(text);
+        spells_end =
+            spells_end || (format == InputFormat::kText && read.document_separator.empty() &&
+                           text.find(kEndOfText) != text.npos);
         ++report.num_documents_read;
         report.num_bytes_read += num_bytes;
         progress.num_documents.fetch_add(1, std::memory_order_relaxed);
@@ -123,6 +132,7 @@ std::optional<PieceReport> make_piece(const PieceTask& task, const PiecesOptions
             fmt::format("taken for {} by the first bytes (--format names another)", taken_for), 1,
             source);
       }
+      if (spells_end) add_found(report, kSeveralTexts, 1, source);
       // Who asks for text as it stands knows.
       if (has_html && !read.as_text && read.format != InputFormat::kText)
         add_found(report, kHtml, 1, source);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <system_error>
@@ -13,6 +14,7 @@
 #include "skein/base/error.h"
 #include "skein/base/hub_name.h"
 #include "skein/base/json.h"
+#include "skein/base/lfs_pointer.h"
 #include "skein/data/corpus_sources.h"
 #include "skein/objects/object_store.h"
 #include "skein/prepare/read/readers.h"
@@ -88,9 +90,42 @@ class Walk {
     const auto has = [&](const char* name) {
       return std::find(entries.begin(), entries.end(), folder / name) != entries.end();
     };
+    if (has("blobs") && has("snapshots")) return hub_cache(folder);
     if (has(kSplitsFile)) fail_splits(folder);
     if (has(kStateFile) && saved_dataset(folder, entries)) return;
     for (const fs::path& path : entries) visit(path);
+  }
+
+  // blobs/ holds contents under their hashes, and snapshots/REVISION/ links to them.
+  void hub_cache(const fs::path& folder) {
+    const fs::path snapshots = folder / "snapshots";
+    std::vector<fs::path> revisions = entries_of(snapshots);
+    std::erase_if(revisions, [](const fs::path& path) { return !fs::is_directory(path); });
+    if (revisions.empty()) return pass_over(folder.string() + ": a cache without a snapshot");
+    fs::path taken = revisions.front();
+    if (revisions.size() > 1) {
+      Result<std::string> main =
+          try_run([&] { return read_file(folder / "refs/main", 1024); });
+      taken = snapshots / (main.ok() ? main.value().substr(0, main.value().find('\n')) : "");
+      if (std::find(revisions.begin(), revisions.end(), taken) == revisions.end()) {
+        fail(ErrorCode::kUsage,
+             "{}: a cache of the Hugging Face Hub with {} snapshots: expected one of them, such as "
+             "{}",
+             folder.string(), revisions.size(), revisions.front().string());
+      }
+    }
+    pass_over(fmt::format(
+        "{}: a cache of the Hugging Face Hub: its snapshot {} is read, and {}not blobs and refs",
+        folder.string(), taken.filename().string(),
+        revisions.size() > 1 ? fmt::format("not its {} others, ", revisions.size() - 1) : ""));
+    walk(taken);
+  }
+
+  static bool is_card(const fs::path& path) {
+    const fs::path snapshots = path.parent_path().parent_path();
+    std::error_code ignored;
+    return path.filename() == "README.md" && snapshots.filename() == "snapshots" &&
+           fs::is_directory(snapshots.parent_path() / "blobs", ignored);
   }
 
   static std::vector<fs::path> entries_of(const fs::path& folder) {
@@ -130,6 +165,11 @@ class Walk {
     if (path.extension() == ".partial") {
       return pass_over(path.string() + ": what an interrupted program left");
     }
+    if (is_card(fs::absolute(path).lexically_normal())) {
+      return pass_over(path.string() + ": the card of a repository");
+    }
+    if (is_lfs_pointer_file(path))
+      return pass_over(fmt::format("{}: {}", path.string(), kLfsAdvice));
     found_.files.push_back({path, false});
   }
 
@@ -296,16 +336,35 @@ void find_objects(const ObjectUrl& url, const std::vector<fs::path>& excluded, F
   }
 }
 
+// The device and number of a file; nothing for an object, or where it cannot be asked.
+std::optional<std::pair<uint64_t, uint64_t>> identity_of(const fs::path& path) {
+  struct stat state {};
+  if (is_object_url(path) || ::stat(path.c_str(), &state) != 0) return std::nullopt;
+  return std::pair<uint64_t, uint64_t>(state.st_dev, state.st_ino);
+}
+
 // A file that a folder holds is taken once, also if it is named beside the folder, or another
-// folder holds it. One that is named twice is wanted twice.
+// folder holds it, or it has several names. One that is named twice is wanted twice.
 void take_once(FoundInputs& found) {
   std::map<fs::path, size_t> places;
+  std::map<std::pair<uint64_t, uint64_t>, size_t> identities;
   std::vector<InputFile> files;
   for (InputFile& file : found.files) {
     file.in_folder = !file.named;
     const fs::path whole =
         is_object_url(file.path) ? file.path : fs::absolute(file.path).lexically_normal();
     const auto [place, is_new] = places.emplace(whole, files.size());
+    const auto identity = identity_of(file.path);
+    if (is_new && identity) {
+      const auto [same, is_first] = identities.emplace(*identity, files.size());
+      if (!is_first && !(file.named && files[same->second].named)) {
+        files[same->second].named |= file.named;
+        place->second = same->second;
+        found.notes.push_back(fmt::format("{}: the same file as {}: taken once", file.path.string(),
+                                          files[same->second].path.string()));
+        continue;
+      }
+    }
     if (is_new || (file.named && files[place->second].named)) {
       files.push_back(std::move(file));
       continue;

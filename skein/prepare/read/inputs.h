@@ -1,11 +1,15 @@
 // Which files an ingestion reads: the named files, and those found in the named folders.
 //
 // Folders  walked in the order of their paths. Hidden entries, links to folders, unfinished files
-//          (.partial) and entries that are not files are left out, each with a line in
-//          `passed_over`.
+//          (.partial), Git LFS pointers and entries that are not files are left out, each with
+//          a line in `passed_over`.
 // Saved    a folder that Hugging Face `datasets` saved (save_to_disk: state.json beside .arrow
 //          files) gives the files that its state.json lists. A saved DatasetDict
 //          (dataset_dict.json) is refused: its splits are not one corpus.
+// Hub      the cache of the Hugging Face Hub (a folder with blobs/ and snapshots/) gives the files
+//          of its snapshot, of several the one that refs/main names. A snapshot's README.md, the
+//          card of its repository, is left out
+// Once     a file that is there under several names, by links, is taken once
 // Objects  s3://BUCKET/KEY is the object of that name, or all that lie under it (objects/).
 // Errors   Error{kNotFound} for a missing file or folder, Error{kUsage} for a DatasetDict,
 //          Error{kIo} naming the folder that cannot be read.

@@ -66,6 +66,14 @@ class DocumentEvents : public json::json_sax_t {
   bool has_key() const { return !found_.empty(); }
   // What is wrong; empty if nothing is, and then the document is in text().
   std::string problem() const {
+    if (error_.find("surrogate") != error_.npos) {
+      return error_ +
+             ": half of a character stands alone, as Python writes it; --invalid-utf8 replace "
+             "takes it for U+FFFD";
+    }
+    if (!error_.empty() && depth_ == 0 && top_ == "an object") {
+      return error_ + ": several objects on a line; --format json reads them";
+    }
     if (!error_.empty()) return error_ + ": expected one JSON object a line";
     if (top_ != "an object") {
       return fmt::format("is {}: expected an object with a string `{}`", top_, wanted_);
@@ -165,8 +173,9 @@ void JsonDocuments::take(std::string_view object, int64_t record) {
     if (utf8.invalid != InvalidUtf8::kFail && !accept_utf8(object, repaired_, utf8, where_)) return;
     text = parser_.parse(object, where_);
   } catch (const Error& error) {
-    return pass_over_line(error, options_);
+    return pass_over_line(error, options_, has_taken_);
   }
+  has_taken_ = true;
   if (parser_.is_mended()) {
     if (utf8.on_invalid) utf8.on_invalid();
     if (utf8.invalid == InvalidUtf8::kSkip) return;

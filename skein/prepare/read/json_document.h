@@ -59,6 +59,7 @@ class JsonDocuments {
   std::function<std::string()> where_;
   JsonDocumentParser parser_;
   std::string repaired_;
+  bool has_taken_ = false;  // an object that is a document
 };
 
 }  // namespace skein

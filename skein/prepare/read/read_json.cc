@@ -171,10 +171,14 @@ bool looks_like_json_lines(PeekedSource& source, const ReadOptions& options) {
   return num_objects * 2 > num_lines;
 }
 
-void pass_over_line(const Error& error, const ReadOptions& options) {
+void pass_over_line(const Error& error, const ReadOptions& options, bool is_among_others) {
   if (options.on_invalid_line) return options.on_invalid_line(error);
-  throw Error(error.code(),
-              std::string(error.what()) + "; --skip-invalid-lines passes over such lines");
+  const std::string what = error.what();
+  // Where nothing came before, and this is an object, the file is another than was thought. Where
+  // the line has an advice of its own, it holds text that is wanted.
+  const bool is_broken = what.find(": not JSON at byte") != what.npos;
+  const bool helps = (is_among_others || is_broken) && what.find("; --") == what.npos;
+  throw Error(error.code(), what + (helps ? "; --skip-invalid-lines passes over such lines" : ""));
 }
 
 void read_json(std::unique_ptr<PeekedSource> source, const std::string& name,

@@ -1,8 +1,11 @@
 #include "skein/prepare/read/readers.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <iterator>
 
+#include "skein/base/lfs_pointer.h"
 #include "skein/base/lost_pages.h"
 #include "skein/objects/object_store.h"
 
@@ -31,6 +34,8 @@ constexpr Ending kEndings[] = {
     {".arrows", InputFormat::kArrow},
     {".feather", InputFormat::kArrow},
     {".ipc", InputFormat::kArrow},
+    {".wet", InputFormat::kWarc},
+    {".warc", InputFormat::kWarc},
     {".txt", InputFormat::kText},
     {".text", InputFormat::kText},
     {".md", InputFormat::kText},
@@ -55,6 +60,7 @@ InputFormat format_of_bytes(std::string_view head) {
   if (head.starts_with("ARROW1") || head.starts_with("\xff\xff\xff\xff")) {
     return InputFormat::kArrow;
   }
+  if (head.starts_with("WARC/1.") || head.starts_with("WARC/0.")) return InputFormat::kWarc;
   return InputFormat::kUnknown;
 }
 
@@ -70,7 +76,8 @@ InputFormat format_of_bytes(std::string_view head) {
        path.string());
 }
 
-// False if the text is to be left out.
+}  // namespace
+
 bool accept_text(std::string_view& text, std::string& repaired, const std::string& where,
                  const ReadOptions& options) {
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
@@ -85,6 +92,8 @@ bool accept_text(std::string_view& text, std::string& repaired, const std::strin
   }
   return true;
 }
+
+namespace {
 
 void visit_text(std::string_view text, const fs::path& path, const ReadOptions& options,
                 const DocumentVisitor& visit) {
@@ -107,7 +116,9 @@ std::string unpacked_text(std::unique_ptr<ByteSource> source, const fs::path& pa
     if (count == 0) return text;
     if (static_cast<int64_t>(text.size()) > options.max_document_bytes) {
       fail(ErrorCode::kUnsupported,
-           "{}: more than {} bytes of text in one compressed file, object or pipe: split it",
+           "{}: more than {} bytes of text in one compressed file, object or pipe, which is one "
+           "document: expected a smaller one; --document-separator TEXT says what stands between "
+           "several, and --format lines takes each line for one",
            path.string(), options.max_document_bytes);
     }
   }
@@ -135,12 +146,13 @@ InputFormat input_format(const fs::path& path, bool as_text) {
 }
 
 InputFormat format_named(const std::string& name) {
-  constexpr InputFormat kFormats[] = {InputFormat::kText,    InputFormat::kJsonLines,
-                                      InputFormat::kJson,    InputFormat::kCsv,
-                                      InputFormat::kParquet, InputFormat::kArrow};
+  constexpr InputFormat kFormats[] = {
+      InputFormat::kText, InputFormat::kLines,   InputFormat::kJsonLines, InputFormat::kJson,
+      InputFormat::kCsv,  InputFormat::kParquet, InputFormat::kArrow,     InputFormat::kWarc};
   const auto* found = std::find(std::begin(kFormatNames), std::end(kFormatNames), name);
   if (found == std::end(kFormatNames)) {
-    fail(ErrorCode::kUsage, "--format {}: expected text, jsonl, json, csv, parquet or arrow", name);
+    fail(ErrorCode::kUsage, "--format {}: expected one of: {}", name,
+         fmt::join(kFormatNames, ", "));
   }
   return kFormats[found - std::begin(kFormatNames)];
 }
@@ -165,11 +177,20 @@ struct Opened {
   std::string compression;  // that the name does not tell
 };
 
+bool begins_with_array(PeekedSource& source) {
+  const std::string_view head = source.peek(4096);
+  const size_t first = head.find_first_not_of(" \t\r\n", head.starts_with("\xef\xbb\xbf") ? 3 : 0);
+  return first != head.npos && head[first] == '[';
+}
+
 // What a file is that does not say so by its name, with what it was taken for.
 std::string look(Opened& file, const fs::path& path, const ReadOptions& options) {
   file.format = format_of_bytes(file.source->peek(8));
   if (file.format != InputFormat::kUnknown) {
-    const char* found = file.format == InputFormat::kArrow ? "Arrow" : "Parquet";
+    const char* found = file.format == InputFormat::kArrow  ? "Arrow"
+                        : file.format == InputFormat::kWarc ? "WARC"
+                                                            : "Parquet";
+    if (file.format == InputFormat::kWarc) return found;
     if (!file.compression.empty() || is_named_compressed(path)) {
       fail(ErrorCode::kInvalid,
            "{}: {}, compressed as a whole: expected the file itself; decompress it first",
@@ -198,12 +219,17 @@ void tell(const Opened& file, std::string taken_for, const ReadOptions& options)
 }  // namespace
 
 Json reading_key(const ReadOptions& options, bool skips_invalid_lines) {
-  return {{"max_document_bytes", options.max_document_bytes},
-          {"text_column", options.text_column},
-          {"as_text", options.as_text},
-          {"named_format", name_of(options.format)},
-          {"invalid_utf8", static_cast<int>(options.utf8.invalid)},
-          {"skip_invalid_lines", skips_invalid_lines}};
+  Json key = {{"max_document_bytes", options.max_document_bytes},
+              {"text_column", options.text_column},
+              {"as_text", options.as_text},
+              {"named_format", name_of(options.format)},
+              {"invalid_utf8", static_cast<int>(options.utf8.invalid)},
+              {"skip_invalid_lines", skips_invalid_lines}};
+  // Left out where there is none: what was read before there was such an option is as it was.
+  if (!options.document_separator.empty()) {
+    key["document_separator"] = options.document_separator;
+  }
+  return key;
 }
 
 std::vector<std::string> text_columns(const ReadOptions& options) {
@@ -218,6 +244,9 @@ void tell_text_column(const std::string& column, const ReadOptions& options) {
 
 void read_documents(const fs::path& path, const ReadOptions& options,
                     const DocumentVisitor& visit) {
+  if (!is_object_url(path) && is_lfs_pointer_file(path)) {
+    fail(ErrorCode::kInvalid, "{}: {}", path.string(), kLfsAdvice);
+  }
   Opened file;
   file.format = input_format(path, options.as_text);
   if (options.format && file.format != InputFormat::kPacked) {
@@ -237,6 +266,7 @@ void read_documents(const fs::path& path, const ReadOptions& options,
       return read_arrow(path, options, visit);
     case InputFormat::kText:
       if (!is_plain_file(path) || is_named_compressed(path)) break;
+      if (!options.document_separator.empty()) break;
       tell(file, "", options);
       return read_text(path, options, visit);
     default:
@@ -250,7 +280,10 @@ void read_documents(const fs::path& path, const ReadOptions& options,
       return read_parquet(path, options, visit);
     case InputFormat::kArrow:
       return read_arrow(path, options, visit);
-    case InputFormat::kJsonLines:
+    case InputFormat::kJsonLines:  // or one array, whatever the name says
+      if (begins_with_array(*file.source)) {
+        return read_json_values(std::move(file.source), name, options, visit);
+      }
       return read_json_lines(std::move(file.source), name, options, visit);
     case InputFormat::kJson:
       return read_json(std::move(file.source), name, options, visit);
@@ -258,8 +291,15 @@ void read_documents(const fs::path& path, const ReadOptions& options,
     case InputFormat::kTsv:
       return read_csv(std::move(file.source), name, file.format == InputFormat::kCsv ? ',' : '\t',
                       options, visit);
+    case InputFormat::kWarc:
+      return read_warc(std::move(file.source), name, options, visit);
+    case InputFormat::kLines:
+      return read_separated(std::move(file.source), path, "\n", options, visit);
     default:
       break;
+  }
+  if (!options.document_separator.empty()) {
+    return read_separated(std::move(file.source), path, options.document_separator, options, visit);
   }
   // A large text is mapped.
   if (is_plain_file(path) && file.compression.empty() && !is_named_compressed(path)) {

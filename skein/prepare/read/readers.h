@@ -9,9 +9,10 @@
 //                      .ipc and .arrows
 //   `text` is the name that is asked for; where none is, and a file has none so named, the next of
 //   kTextColumns that it has (of JSON, that the first object has).
-//   .txt, .md, …       the file is one document
-//   anything else      as its first bytes say (Parquet, Arrow, lines of JSON objects); otherwise
-//                      the file is one document
+//   .txt, .md, …       the file is one document, or several: document_separator
+//   .wet, .warc        the `conversion` records of a web archive, as Common Crawl's WET files
+//   anything else      as its first bytes say (Parquet, Arrow, WARC, lines of JSON objects);
+//                      otherwise the file is one document
 //
 // All but Parquet and Arrow may be compressed: byte_source.h.
 //
@@ -47,14 +48,19 @@ enum class InputFormat {
   kTsv,
   kParquet,
   kArrow,
+  kWarc,
+  kLines,    // of text, a document each; by choice alone
   kPacked,   // an archive, or in a compression that is not supported
   kUnknown,  // by its name: its first bytes say
 };
 
 struct ReadOptions {
   int64_t max_document_bytes = int64_t{256} << 20;  // of a JSON line, a field, compressed text
-  std::string text_column;            // the key or column that holds the documents; empty: found
-  bool as_text = false;               // files named as JSON or tables are documents as they are
+  std::string text_column;  // the key or column that holds the documents; empty: found
+  bool as_text = false;     // files named as JSON or tables are documents as they are
+  // Stands between the documents of a text file; the line breaks about it are neither's. Empty: a
+  // file is one document.
+  std::string document_separator;
   std::optional<InputFormat> format;  // of every file, whatever its name and first bytes say
   // Called before the first document; `by_content` is what the file was taken for by its first
   // bytes, empty where its name said so.
@@ -68,8 +74,9 @@ struct ReadOptions {
   std::function<void(const Error&)> on_invalid_line;
 };
 
-// The formats that a person may name: text, jsonl, json, csv, parquet, arrow.
-constexpr const char* kFormatNames[] = {"text", "jsonl", "json", "csv", "parquet", "arrow"};
+// The formats that a person may name. Of `lines` each line of a text is a document.
+constexpr const char* kFormatNames[] = {"text", "lines",   "jsonl", "json",
+                                        "csv",  "parquet", "arrow", "warc"};
 InputFormat format_named(const std::string& name);
 std::string name_of(const std::optional<InputFormat>& format);  // empty: none
 
@@ -104,8 +111,9 @@ void read_json(std::unique_ptr<PeekedSource> source, const std::string& name,
                const ReadOptions& options, const DocumentVisitor& visit);
 // Whether the first line that is not blank, or most of the first lines, are JSON objects.
 bool looks_like_json_lines(PeekedSource& source, const ReadOptions& options);
-// What becomes of a line or value that is no document: on_invalid_line, or the error, with advice.
-void pass_over_line(const Error& error, const ReadOptions& options);
+// What becomes of a line or value that is no document: on_invalid_line, or the error, with advice
+// where documents came before it.
+void pass_over_line(const Error& error, const ReadOptions& options, bool is_among_others);
 // JSON values one after another, or the elements of one array, wherever the lines break.
 void read_json_values(std::unique_ptr<ByteSource> source, const std::string& name,
                       const ReadOptions& options, const DocumentVisitor& visit);
@@ -114,5 +122,15 @@ void read_csv(std::unique_ptr<ByteSource> source, const std::string& name, char 
 void read_parquet(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit);
 void read_arrow(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit);
 void read_text(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit);
+// Documents with `separator` between them, which is not empty; empty ones are counted, not given.
+void read_separated(std::unique_ptr<ByteSource> source, const fs::path& path,
+                    const std::string& separator, const ReadOptions& options,
+                    const DocumentVisitor& visit);
+// The `conversion` records of a web archive. Error{kInvalid} where it has records, and none such.
+void read_warc(std::unique_ptr<ByteSource> source, const std::string& name,
+               const ReadOptions& options, const DocumentVisitor& visit);
+// What becomes of a text before it is a document. False: it is left out.
+bool accept_text(std::string_view& text, std::string& repaired, const std::string& where,
+                 const ReadOptions& options);
 
 }  // namespace skein
