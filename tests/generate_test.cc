@@ -25,5 +25,21 @@ TEST(Generate, RefusesPromptsThatAreTooLongOrEmpty) {
   ::unsetenv("SKEIN_CPU");
 }
 
+// As models of Qwen have them, and as tensor ranks ask for.
+TEST(Generate, NeverDrawsARowThatOnlyPadsTheVocabulary) {
+  const TinyJob job;
+  const fs::path tokenizer = job.folder / "small";
+  TinyJob::must({"data", "tokenizer", "--vocab-size", "300", "--out", tokenizer.string(),
+                 job.corpus().string()});
+  job.trained("padded",
+              {"run.steps=1", "data.tokenizer=" + tokenizer.string(), "model.vocab_size=1200"});
+  for (int seed = 1; seed <= 5; ++seed) {  // three rows of four are padding
+    const Outcome outcome = run_skein({"generate", "--model", job.run("padded").string(),
+                                       "--prompt", "the", "--temperature", "1.5", "--top-p", "1",
+                                       "--seed", fmt::format("{}", seed), "--max-tokens", "20"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  }
+}
+
 }  // namespace
 }  // namespace skein

@@ -273,5 +273,30 @@ TEST(Config, ConfigDirStandsAtTheBeginningOfAPath) {
                  {"data.train is", "x/{config_dir}/y", "expected {config_dir} at the beginning"});
 }
 
+// The spread of initial weights is that of config.json where the configuration has none, and an
+// export says what was drawn.
+TEST(InitializerRange, OfAModelFileIsWhatIsDrawn) {
+  const TinyJob job;
+  const auto file = [&](double range) {
+    const fs::path path = job.folder / fmt::format("range_{}.json", range);
+    std::ofstream(path) << Json{{"initializer_range", range}};
+    return "model.hf_config=" + path.string();
+  };
+  job.trained("of_model", {"run.steps=1", file(0.2)});
+  job.trained("of_key", {"run.steps=1", "model.init_std=0.2"});
+  job.trained("of_both", {"run.steps=1", "model.init_std=0.2", file(0.05)});
+  EXPECT_EQ(read_curve(job.run("of_model")), read_curve(job.run("of_key")));
+  EXPECT_EQ(read_curve(job.run("of_both")), read_curve(job.run("of_key")));
+  for (const char* name : {"of_model", "of_key", "of_both"}) {
+    const fs::path out = job.folder / (std::string(name) + "_hf");
+    TinyJob::must({"checkpoint", "export", job.run(name).string(), "--out", out.string()});
+    EXPECT_EQ(read_json((out / "config.json").string()).at("initializer_range"), 0.2) << name;
+    // The run's own folder has what was drawn, so that it continues without a change.
+    const Outcome more = TinyJob::must({"train", job.run(name).string(), "--set", "run.steps=2"});
+    EXPECT_EQ(more.err.find("initializer_range"), std::string::npos) << more.err;
+    EXPECT_EQ(more.err.find("init_std"), std::string::npos) << more.err;
+  }
+}
+
 }  // namespace
 }  // namespace skein

@@ -155,6 +155,9 @@ TEST(RunFits, TheRunIsWhatThePlanSaysOfIt) {
     return plan("whole", of).at("run").at("initial_param_norm");
   };
   EXPECT_GT(norm({"model.init_std=0.2"}), 2 * expected);
+  const fs::path file = job().folder / "range.json";
+  std::ofstream(file) << "{\"initializer_range\": 0.2}";
+  EXPECT_EQ(norm({"model.hf_config=" + file.string()}), norm({"model.init_std=0.2"}));
   EXPECT_GT(norm({"model.scaled_init=false"}), norm({}).get<double>());
   EXPECT_TRUE(norm({"model.init_from=" + job().checkpoint("whole", 7).string()}).is_null());
 }

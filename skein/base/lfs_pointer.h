@@ -1,7 +1,7 @@
 // Git LFS pointers: the small text files that stand for large ones where a repository was cloned
 // without git-lfs.
 //
-// Source  https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
+// Source  the specification of git-lfs, version 1
 #pragma once
 
 #include <string>

@@ -116,6 +116,7 @@ void add_generate_command(CLI::App& app, CommandContext& context) {
             longest - static_cast<int64_t>(prompt.size()));
       }
       const auto device = make_device({.kind = "cpu", .threads = options->threads});
+      options->generate.has_token = [&](int32_t id) { return tokenizer->has_token(id); };
       TextPrinter printer(*tokenizer, options->prompt, prompt);
       generate_tokens(source, *device, prompt, options->generate,
                       [&](int32_t token) { printer.add(token); });

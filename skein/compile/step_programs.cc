@@ -45,6 +45,7 @@ DecoderConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vo
                                : "[model]";
   try {
     DecoderConfig model = parse_decoder(json, what, tokenizer_vocab_size);
+    if (config.origin.init_std_given) model.initializer_range = config.model.init_std;
     for (const auto& [key, value] : config.model.inline_keys.items()) {
       if (reads_key(*model.family, key)) continue;
       fail(ErrorCode::kUsage, "{} in [model] means nothing to a model_type \"{}\": leave it out",

@@ -233,6 +233,7 @@ class ConfigReader {
         *at.path = place.text();
       }
       if (section == "model" && key == "hf_config") hf_config_given_ = true;
+      if (section == "model" && key == "init_std") config_.origin.init_std_given = true;
       if (section == "optimizer" && key == "min_learning_rate") config_.origin.floor_given = true;
       if (section == "optimizer" && key == "warmup_steps") config_.origin.warmup_given = true;
       if (section == "optimizer" && key == "decay_steps") config_.origin.decay_given = true;

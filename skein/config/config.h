@@ -185,8 +185,9 @@ struct PlanConfig {
 struct ConfigOrigin {
   bool warmup_given = false;
   bool decay_given = false;
-  bool floor_given = false;  // optimizer.min_learning_rate
-  std::string length;        // for people: how run.steps was computed; empty: it was given
+  bool floor_given = false;     // optimizer.min_learning_rate
+  bool init_std_given = false;  // model.init_std
+  std::string length;           // for people: how run.steps was computed; empty: it was given
   // Paths with variables or ~ that do not count from a folder, as they were written, by their key
   // and by what they mean.
   std::map<std::pair<std::string, std::string>, std::string> places;

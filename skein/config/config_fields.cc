@@ -72,7 +72,9 @@ std::vector<ConfigField> make_fields() {
       {"model", "init_from", at<&C::model, &ModelConfig::init_from>,
        "a Hugging Face folder or a checkpoint to take the initial weights from", a_path()},
       {"model", "init_std", at<&C::model, &ModelConfig::init_std>,
-       "standard deviation of the initial weights", between(0, 10)},
+       "standard deviation of the initial weights; where it is not set, the model's "
+       "initializer_range, 0.02 by default. An export names it initializer_range",
+       between(0, 10)},
       {"model", "scaled_init", at<&C::model, &ModelConfig::scaled_init>,
        "output projections of attention and MLP start with init_std / sqrt(2 * layers)"},
 

@@ -91,6 +91,7 @@ Json run_configuration(const Config& config, const DecoderConfig& model,
     const bool is_word = path == &placed.run.resume && (*path == "auto" || *path == "never");
     if (!is_word) *path = absolute_path(*path);
   }
+  placed.model.init_std = model.initializer_range;  // what was drawn
   Json json = Json::object();
   json["config"] = config_text(placed);
   json["model"] =

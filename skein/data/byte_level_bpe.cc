@@ -14,12 +14,15 @@ ByteLevelBpe::ByteLevelBpe(ByteLevelModel model)
     merges_.add(left, right, {static_cast<uint32_t>(i), model_.merged[i]});
   }
   texts_.resize(static_cast<size_t>(model_.num_ids));
+  has_token_.resize(texts_.size());
   model_.vocabulary.for_each([&](std::string_view bytes, int32_t id) {
     texts_[static_cast<size_t>(id)] = bytes;
+    has_token_[static_cast<size_t>(id)] = true;
     if (bytes.size() == 1) byte_ids_[static_cast<uint8_t>(bytes[0])] = id;
   });
   for (const AddedToken& token : model_.added) {
     texts_[static_cast<size_t>(token.id)] = token.special ? "" : token.text;
+    has_token_[static_cast<size_t>(token.id)] = true;
     Added& added = token.normalized ? after_normalization_ : before_normalization_;
     added.tokens.push_back(token);
     if (token.normalized && model_.nfc) {  // found in what form C makes of a text

@@ -32,6 +32,11 @@ class ByteLevelBpe {
   // Ids must be 0 … num_ids - 1. Special tokens give no text; bytes that are not UTF-8, U+FFFD.
   std::string decode(std::span<const int32_t> ids) const;
 
+  // False for holes of the vocabulary.
+  bool has_token(int32_t id) const {
+    return id >= 0 && id < model_.num_ids && has_token_[static_cast<size_t>(id)];
+  }
+
   const ByteLevelModel& model() const { return model_; }
 
  private:
@@ -63,6 +68,7 @@ class ByteLevelBpe {
   bpe::Merges merges_;
   std::array<int32_t, 256> byte_ids_ = {};
   std::vector<std::string> texts_;  // of each id; of special tokens and unused ids, none
+  std::vector<bool> has_token_;     // by id
   Added before_normalization_, after_normalization_;
   mutable bpe::Pool<Session> sessions_;
 };

@@ -47,6 +47,8 @@ class Tokenizer {
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
 
   virtual int vocab_size() const = 0;
+  // Whether an id has a token; a vocabulary may have holes, and a model rows behind its end.
+  virtual bool has_token(int32_t id) const { return id >= 0 && id < vocab_size(); }
   virtual int bos_id() const = 0;  // -1: none
   virtual int eos_id() const = 0;  // -1: none
 

@@ -46,6 +46,7 @@ class ByteLevelTokenizer : public Tokenizer {
   }
 
   int vocab_size() const override { return bpe_->model().num_ids; }
+  bool has_token(int32_t id) const override { return bpe_->has_token(id); }
   int bos_id() const override { return bpe_->model().bos_id; }
   int eos_id() const override { return eos_id_; }
   std::string content_hash() const override { return content_hash_; }

@@ -142,10 +142,16 @@ void generate_tokens(const ModelSource& source, Device& device, std::vector<int3
   InferenceModel model(source, device, DecoderPurpose::kGenerate, padded_length(config, limit));
   const Philox philox(options.seed, RandomPurpose::kSampling, 0, 0);
   std::vector<float> logits(static_cast<size_t>(config.vocab_size));
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  std::vector<int32_t> padding;
+  for (int32_t id = 0; options.has_token && id < config.vocab_size; ++id) {
+    if (!options.has_token(id)) padding.push_back(id);
+  }
   while (static_cast<int64_t>(prompt.size()) < limit) {
     model.executor().upload_scalar<int32_t>("last_row", static_cast<int32_t>(prompt.size()) - 1);
     model.run(prompt);
     model.executor().download("logits", logits.data(), config.vocab_size * 4);
+    for (const int32_t id : padding) logits[static_cast<size_t>(id)] = kNever;
     const int32_t token = sample_token(logits, options.temperature, options.top_p,
                                        Philox::to_uniform(philox.word(prompt.size())));
     const auto& ends = config.eos_token_ids;

@@ -27,6 +27,9 @@ struct GenerateOptions {
   double temperature = 0.8;  // 0: always the likeliest token
   double top_p = 0.95;
   uint64_t seed = 1;
+  // Whether an id has a token. The others, rows that only pad the vocabulary, are never drawn.
+  // Empty: all have.
+  std::function<bool(int32_t)> has_token;
 };
 
 // Continues `prompt` until an end-of-sequence id, max_tokens or max_position_embeddings. Each new

@@ -171,7 +171,7 @@ DecoderConfig parse_decoder(const Json& json, const std::string& what,
   config.family = &family_of(keys);
   refuse_unsupported(keys, *config.family);
   parse_sizes(keys, default_vocab_size, config);
-  config.initializer_range = keys.number("initializer_range", 0, 1, 0.02);
+  config.initializer_range = keys.number("initializer_range", 0, 10, 0.02);
   config.tie_word_embeddings = keys.boolean("tie_word_embeddings", false);
   config.family->parse(keys, config);
   config.bos_token_id = parse_token_id(keys, "bos_token_id", config.vocab_size);

@@ -32,7 +32,7 @@ int64_t num_permanent(const Config& config) {
 }  // namespace
 
 double expected_param_norm(const Config& config, const DecoderConfig& model) {
-  const InitializeOptions options = {.std = config.model.init_std,
+  const InitializeOptions options = {.std = model.initializer_range,
                                      .scaled = config.model.scaled_init};
   double squares = 0;
   for (const ParameterSpec& spec : parameter_specs(model)) {

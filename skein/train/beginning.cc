@@ -141,7 +141,7 @@ void Beginning::load(const DecoderConfig& model, const std::vector<StateTensor>&
   } else {
     initialize_parameters(executor, model,
                           {.seed = static_cast<uint64_t>(config_.run.seed),
-                           .std = config_.model.init_std,
+                           .std = model.initializer_range,
                            .scaled = config_.model.scaled_init});
   }
 }

@@ -50,7 +50,7 @@ void Replica::load(const CheckpointReader* checkpoint) {
   } else {
     initialize_parameters(executor, model_,
                           {.seed = static_cast<uint64_t>(config_.run.seed),
-                           .std = config_.model.init_std,
+                           .std = model_.initializer_range,
                            .scaled = config_.model.scaled_init});
   }
 }

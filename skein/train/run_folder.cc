@@ -150,7 +150,9 @@ void write_run_folder(const Config& config, const DecoderConfig& model,
     const DType dtype = compute_dtype(parse_precision(config.precision.mode));
     write_file_atomic(run / kModelFile, to_hugging_face_json(model, dtype).dump(2) + "\n");
   }
-  write_file_atomic(run / kConfigFile, config_text_as_written(config_of_run_folder(config)));
+  Config placed = config_of_run_folder(config);
+  placed.model.init_std = model.initializer_range;  // what was drawn
+  write_file_atomic(run / kConfigFile, config_text_as_written(placed));
 }
 
 void check_copies(const Config& config) {

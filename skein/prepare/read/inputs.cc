@@ -9,22 +9,18 @@
 #include <set>
 #include <string>
 #include <system_error>
-#include <unordered_set>
 
 #include "skein/base/error.h"
 #include "skein/base/hub_name.h"
 #include "skein/base/json.h"
 #include "skein/base/lfs_pointer.h"
 #include "skein/data/corpus_sources.h"
-#include "skein/objects/object_store.h"
+#include "skein/objects/object_url.h"
+#include "skein/prepare/read/bucket_inputs.h"
 #include "skein/prepare/read/readers.h"
 
 namespace skein {
 namespace {
-
-constexpr const char* kStateFile = "state.json";
-constexpr const char* kInfoFile = "dataset_info.json";
-constexpr const char* kSplitsFile = "dataset_dict.json";
 
 [[noreturn]] void fail_read(const fs::path& path, const std::error_code& error) {
   fail(errno_code(error.value()), "cannot read {}: {}", path.string(), errno_text(error.value()));
@@ -39,8 +35,6 @@ fs::file_status status_of(const fs::path& path) {
 }
 
 bool is_file(const fs::path& path) { return fs::is_regular_file(status_of(path)); }
-
-bool is_of_sources(const fs::path& path) { return path.extension() == ".sources"; }
 
 fs::path real_path(const fs::path& path) {
   std::error_code error;
@@ -104,8 +98,7 @@ class Walk {
     if (revisions.empty()) return pass_over(folder.string() + ": a cache without a snapshot");
     fs::path taken = revisions.front();
     if (revisions.size() > 1) {
-      Result<std::string> main =
-          try_run([&] { return read_file(folder / "refs/main", 1024); });
+      Result<std::string> main = try_run([&] { return read_file(folder / "refs/main", 1024); });
       taken = snapshots / (main.ok() ? main.value().substr(0, main.value().find('\n')) : "");
       if (std::find(revisions.begin(), revisions.end(), taken) == revisions.end()) {
         fail(ErrorCode::kUsage,
@@ -277,63 +270,6 @@ void ask_state(InputFile& file) {
   file.num_bytes = state.st_size;
   file.changed_ns = changed_ns();
   if (::stat(sources_of(file.path).c_str(), &state) == 0) file.changed_ns ^= changed_ns();
-}
-
-// Of those that were listed, or of the one beside a corpus that was named.
-std::map<std::string, int64_t> changes_of_sources(const std::vector<ObjectInfo>& objects) {
-  std::map<std::string, int64_t> changes;
-  const auto add = [&](const ObjectInfo& object) { changes[object.url] = object.changed_ns; };
-  for (const ObjectInfo& object : objects) {
-    if (is_of_sources(object.url)) add(object);
-    if (!object.named || input_format(object.url) != InputFormat::kArrow) continue;
-    const ObjectUrl sources = parse_object_url(sources_of(object.url).native());
-    if (has_object(sources)) add(list_objects(sources).front());
-  }
-  return changes;
-}
-
-// What Walk does with files, with the objects of that name or under it.
-void find_objects(const ObjectUrl& url, const std::vector<fs::path>& excluded, FoundInputs& found) {
-  int64_t num_hidden = 0;
-  const std::vector<ObjectInfo> objects = list_objects(url);
-  const std::map<std::string, int64_t> sources = changes_of_sources(objects);
-  const auto is_excluded = [&](const std::string& object) {
-    return std::any_of(excluded.begin(), excluded.end(), [&](const fs::path& path) {
-      return object == path || (!path.empty() && object.starts_with((path / "").native()));
-    });
-  };
-  std::unordered_set<std::string> urls;
-  for (const ObjectInfo& object : objects) urls.insert(object.url);
-  for (const ObjectInfo& object : objects) {
-    const fs::path path = object.url;
-    const std::string name = path.filename();
-    const auto pass_over = [&](const char* why) {
-      found.passed_over.push_back(object.url + ": " + why);
-    };
-    if (!object.named && object.url.find("/.", url.text().size()) != std::string::npos) {
-      ++num_hidden;
-    } else if (!object.named && (name == kStateFile || name == kSplitsFile)) {
-      fail(ErrorCode::kUnsupported,
-           "{}: {} is of a folder that `datasets` saved, which is not read from a bucket yet: "
-           "expected its .arrow files, named one by one",
-           url.text(), object.url);
-    } else if (!object.named && is_of_sources(path) &&
-               urls.contains(fs::path(path).replace_extension().native())) {
-      continue;  // of the corpus beside it, which is read
-    } else if (!object.named && is_excluded(object.url)) {
-      pass_over("the output");
-    } else if (!object.named && path.extension() == ".partial") {
-      pass_over("what an interrupted program left");
-    } else {
-      const auto of_sources = sources.find(sources_of(path).native());
-      const int64_t mixed_in = of_sources == sources.end() ? 0 : of_sources->second;
-      found.files.push_back({path, object.named, object.num_bytes, object.changed_ns ^ mixed_in});
-    }
-  }
-  if (num_hidden > 0) {
-    found.passed_over.push_back(
-        fmt::format("{}: {} hidden objects (named .…)", url.text(), num_hidden));
-  }
 }
 
 // The device and number of a file; nothing for an object, or where it cannot be asked.
