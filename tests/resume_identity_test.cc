@@ -287,6 +287,16 @@ TEST(InitializerRange, OfAModelFileIsWhatIsDrawn) {
   job.trained("of_both", {"run.steps=1", "model.init_std=0.2", file(0.05)});
   EXPECT_EQ(read_curve(job.run("of_model")), read_curve(job.run("of_key")));
   EXPECT_EQ(read_curve(job.run("of_both")), read_curve(job.run("of_key")));
+  // Workers are given the configuration as text.
+  const auto baseline = [&](const char* workers) -> double {
+    const Outcome outcome = TinyJob::must(
+        job.arguments("train", "none",
+                      {file(0.2), workers, "parallel.reduction_width=2",
+                       "data.validation=" + job.corpus().string(), "validate.batches=1"}) +
+        Arguments{"--validate-only", "--json"});
+    return parse_json(outcome.out, "baseline").at("validation").at(0).at("loss");
+  };
+  EXPECT_EQ(baseline("launch.workers=1"), baseline("launch.workers=2"));
   for (const char* name : {"of_model", "of_key", "of_both"}) {
     const fs::path out = job.folder / (std::string(name) + "_hf");
     TinyJob::must({"checkpoint", "export", job.run(name).string(), "--out", out.string()});

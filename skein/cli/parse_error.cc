@@ -55,6 +55,7 @@ constexpr OtherCommand kOtherCommands[] = {
 
 std::string there_is_no_command(const CLI::App& group, const std::string& given) {
   for (const OtherCommand& other : kOtherCommands) {
+    if (group.get_parent() != nullptr) break;  // the words are those of whole programs
     if (other.names.find(fmt::format(" {} ", given)) == other.names.npos) continue;
     return fmt::format("there is no command {}: {}", given, other.advice);
   }

@@ -33,9 +33,17 @@ void add_reading_options(CLI::App& command, const ReadingOptions& options) {
       ->check(
           CLI::IsMember(std::vector<std::string>(std::begin(kFormatNames), std::end(kFormatNames)))
               .description(""));
-  command.add_option("--document-separator", options.document_separator,
-                     "what stands between the documents of a text file, such as '<|endoftext|>'; "
-                     "without it a text file is one document");
+  command
+      .add_option("--document-separator", options.document_separator,
+                  "what stands between the documents of a text file, such as '<|endoftext|>'; "
+                  "without it a text file is one document")
+      ->check(CLI::Validator(
+          [](std::string& text) {
+            return text.empty()
+                       ? "--document-separator is empty: expected what stands between texts"
+                       : "";
+          },
+          ""));
   command.add_flag("--skip-invalid-lines", options.skip_invalid_lines,
                    "pass over JSON lines that are not valid instead of stopping");
   command

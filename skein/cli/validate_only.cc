@@ -33,7 +33,7 @@ void check_can_validate(const Config& config, const std::optional<RankInfo>& lau
   }
 }
 
-// What model.init_from is to name, and what the run has been trained with whose weights these are.
+// What model.init_from is to name, and the lanes of the run that saved these weights.
 struct Weights {
   std::string path;
   int64_t lanes = 0;  // 0: no run is continued

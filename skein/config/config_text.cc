@@ -124,6 +124,10 @@ std::string config_text_as_written(const Config& config) {
       const auto found = config.origin.places.find({name, absolute_path(meant)});
       return found == config.origin.places.end() ? place_text(meant) : found->second;
     };
+    // Left out, the model file says it.
+    const bool is_of_model = name == "model.init_std" && !config.origin.init_std_given &&
+                             config.model.init_std == ModelConfig().init_std;
+    if (is_of_model) continue;
     Config copy = config;
     const std::string value =
         std::visit(ValueText{as_written, field.limits.is_path}, field.value(copy));

@@ -92,6 +92,7 @@ Json run_configuration(const Config& config, const DecoderConfig& model,
     if (!is_word) *path = absolute_path(*path);
   }
   placed.model.init_std = model.initializer_range;  // what was drawn
+  placed.origin.init_std_given = true;
   Json json = Json::object();
   json["config"] = config_text(placed);
   json["model"] =

@@ -184,12 +184,17 @@ class Search {
   }
 
   void plan_own() {
-    const Result<Plan> own = try_run([&] { return make_plan(request_); });
-    const Lock lock(mutex_);
-    if (own.ok()) {
-      result_.own = Result<Plan>(own).value();
-    } else {
-      result_.why_no_own = own.error().what();
+    try {
+      Plan own = make_plan(request_);
+      const Lock lock(mutex_);
+      result_.own = std::move(own);
+    } catch (const Error& error) {
+      const Lock lock(mutex_);
+      result_.why_no_own = error.what();
+    } catch (...) {
+      const Lock lock(mutex_);
+      failure_ = std::current_exception();
+      stops_ = true;
     }
   }
 

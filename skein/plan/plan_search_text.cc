@@ -82,7 +82,7 @@ namespace {
 // "The configuration as it is: 1.31 s a step, 25.0 k tokens/s; row 1 is 1.08 times as fast"
 std::string own_text(const SearchResult& result, int64_t ranks) {
   if (!result.own) {
-    return fmt::format("The configuration as it is cannot run on {} ranks: {}\n", ranks,
+    return fmt::format("The configuration as it is cannot be planned on {} ranks: {}\n", ranks,
                        result.why_no_own);
   }
   const Plan& own = *result.own;
@@ -91,8 +91,9 @@ std::string own_text(const SearchResult& result, int64_t ranks) {
   if (!all_fit(own.memory)) return text + ", and it does not fit\n";
   if (result.best.empty()) return text + "\n";
   const double factor = result.best[0].plan.tokens_per_second / own.tokens_per_second;
-  return text + (factor < 1 ? "; none of these is as fast\n"
-                            : fmt::format("; row 1 is {:.3g} times as fast\n", factor));
+  if (factor < 1) return text + "; none of these is as fast\n";
+  if (factor < 1.005) return text + "; row 1 is no faster\n";
+  return text + fmt::format("; row 1 is {:.3g} times as fast\n", factor);
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ TEST_F(IngestForeign, OfSeveralSnapshotsTheNewestIsRead) {
   const fs::path repository = hub({"abc", "def"}, "def");
   EXPECT_EQ(ingested({folder_ / "hub"}), (Documents{"one", "two"}));
   EXPECT_THAT(report_.passed_over.front(),
-              AllOf(HasSubstr("its snapshot def is read"), HasSubstr("not its 1 others")));
+              AllOf(HasSubstr("its snapshot def is read"), HasSubstr("not the others, not blobs")));
   write("hub/datasets--org--web/refs/main", "gone");
   EXPECT_THAT(error_of({folder_ / "hub"}),
               AllOf(HasSubstr("with 2 snapshots: expected one of them, such as"),
@@ -69,6 +69,10 @@ TEST_F(IngestForeign, AFileOfSeveralNamesIsTakenOnce) {
   EXPECT_EQ(ingested({folder_ / "in"}), Documents{"text"});
   EXPECT_THAT(report_.notes, ElementsAre(HasSubstr("in/b.txt: the same file as"),
                                          HasSubstr("in/c.txt: the same file as")));
+  // The name that says what it is counts.
+  write("tables/data", "text\none\ntwo\n");
+  fs::create_symlink("data", folder_ / "tables/data.csv");
+  EXPECT_EQ(ingested({folder_ / "tables"}), (Documents{"one", "two"}));
   // Who names both wants both.
   EXPECT_EQ(ingested({folder_ / "in/a.txt", folder_ / "in/b.txt"}), (Documents{"text", "text"}));
 }
@@ -102,8 +106,11 @@ TEST_F(IngestForeign, TextsOfAWebArchiveAreItsConversions) {
   EXPECT_THAT(error_of({write("cut.wet", wet.substr(0, wet.size() - 10))}),
               AllOf(HasSubstr("cut.wet, record 3: "), HasSubstr("truncated?")));
   EXPECT_THAT(error_of({write("raw.warc", record("response", "HTTP/1.1 200 OK\r\n"))}),
-              AllOf(HasSubstr("1 `response` records and none of text"), HasSubstr(".warc.wet.gz")));
+              AllOf(HasSubstr("1 records (the first is `response`) and none of text"),
+                    HasSubstr(".warc.wet.gz")));
   EXPECT_THAT(error_of({write("bad.wet", "WARC/1.0\r\nContent-Length: many\r\n\r\n")}),
+              HasSubstr("its Content-Length is no number"));
+  EXPECT_THAT(error_of({write("bad.wet", "WARC/1.0\r\nContent-Length: 12x\r\n\r\n")}),
               HasSubstr("its Content-Length is no number"));
   EXPECT_THAT(error_of({write("none.wet", "WARC/1.0\r\nWARC-Type: conversion\r\n\r\n")}),
               HasSubstr("no Content-Length"));
@@ -147,6 +154,8 @@ TEST_F(IngestForeign, JsonOfOtherFormsIsReadOrNamed) {
                     Not(HasSubstr("--skip-invalid-lines"))));
   EXPECT_EQ(ingested({write("two.jsonl", two)}, {.format = InputFormat::kJson}),
             (Documents{"a", "b"}));
+  EXPECT_THAT(error_of({write("comma.jsonl", "{\"text\": \"a\"},\n")}),
+              AllOf(Not(HasSubstr("--format json")), HasSubstr("--skip-invalid-lines")));
   const std::string half = "{\"text\": \"broken \\ud83d emoji\"}\n";
   EXPECT_THAT(error_of({write("half.jsonl", half)}),
               AllOf(HasSubstr("--invalid-utf8 replace"), Not(HasSubstr("--skip-invalid-lines"))));

@@ -152,6 +152,7 @@ void write_run_folder(const Config& config, const DecoderConfig& model,
   }
   Config placed = config_of_run_folder(config);
   placed.model.init_std = model.initializer_range;  // what was drawn
+  placed.origin.init_std_given = true;
   write_file_atomic(run / kConfigFile, config_text_as_written(placed));
 }
 

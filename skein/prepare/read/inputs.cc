@@ -84,17 +84,26 @@ class Walk {
     const auto has = [&](const char* name) {
       return std::find(entries.begin(), entries.end(), folder / name) != entries.end();
     };
-    if (has("blobs") && has("snapshots")) return hub_cache(folder);
+    if (is_hub_cache(folder)) return hub_cache(folder, entries);
     if (has(kSplitsFile)) fail_splits(folder);
     if (has(kStateFile) && saved_dataset(folder, entries)) return;
     for (const fs::path& path : entries) visit(path);
   }
 
+  static bool is_real_folder(const fs::path& path) {
+    std::error_code ignored;
+    return fs::is_directory(fs::symlink_status(path, ignored));
+  }
+  static bool is_hub_cache(const fs::path& folder) {
+    return is_real_folder(folder / "blobs") && is_real_folder(folder / "snapshots") &&
+           is_real_folder(folder / "refs");
+  }
+
   // blobs/ holds contents under their hashes, and snapshots/REVISION/ links to them.
-  void hub_cache(const fs::path& folder) {
+  void hub_cache(const fs::path& folder, const std::vector<fs::path>& entries) {
     const fs::path snapshots = folder / "snapshots";
     std::vector<fs::path> revisions = entries_of(snapshots);
-    std::erase_if(revisions, [](const fs::path& path) { return !fs::is_directory(path); });
+    std::erase_if(revisions, [](const fs::path& path) { return !is_real_folder(path); });
     if (revisions.empty()) return pass_over(folder.string() + ": a cache without a snapshot");
     fs::path taken = revisions.front();
     if (revisions.size() > 1) {
@@ -110,15 +119,18 @@ class Walk {
     pass_over(fmt::format(
         "{}: a cache of the Hugging Face Hub: its snapshot {} is read, and {}not blobs and refs",
         folder.string(), taken.filename().string(),
-        revisions.size() > 1 ? fmt::format("not its {} others, ", revisions.size() - 1) : ""));
-    walk(taken);
+        revisions.size() > 1 ? "not the others, " : ""));
+    for (const fs::path& entry : entries) {
+      const std::string name = entry.filename().string();
+      if (name != "blobs" && name != "refs" && name != "snapshots") visit(entry);
+    }
+    visit(taken);
   }
 
   static bool is_card(const fs::path& path) {
     const fs::path snapshots = path.parent_path().parent_path();
-    std::error_code ignored;
     return path.filename() == "README.md" && snapshots.filename() == "snapshots" &&
-           fs::is_directory(snapshots.parent_path() / "blobs", ignored);
+           is_hub_cache(snapshots.parent_path());
   }
 
   static std::vector<fs::path> entries_of(const fs::path& folder) {
@@ -294,10 +306,16 @@ void take_once(FoundInputs& found) {
     if (is_new && identity) {
       const auto [same, is_first] = identities.emplace(*identity, files.size());
       if (!is_first && !(file.named && files[same->second].named)) {
-        files[same->second].named |= file.named;
+        InputFile& other = files[same->second];
+        // A name that says what the file is goes before one that does not.
+        const bool says_more = input_format(other.path) == InputFormat::kUnknown &&
+                               input_format(file.path) != InputFormat::kUnknown;
+        if (says_more) std::swap(other.path, file.path);
+        other.named |= file.named;
+        other.in_folder |= file.in_folder;
         place->second = same->second;
         found.notes.push_back(fmt::format("{}: the same file as {}: taken once", file.path.string(),
-                                          files[same->second].path.string()));
+                                          other.path.string()));
         continue;
       }
     }

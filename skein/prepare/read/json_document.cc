@@ -66,12 +66,12 @@ class DocumentEvents : public json::json_sax_t {
   bool has_key() const { return !found_.empty(); }
   // What is wrong; empty if nothing is, and then the document is in text().
   std::string problem() const {
-    if (error_.find("surrogate") != error_.npos) {
+    if (error_.find("surrogate U+D8") != error_.npos) {
       return error_ +
              ": half of a character stands alone, as Python writes it; --invalid-utf8 replace "
              "takes it for U+FFFD";
     }
-    if (!error_.empty() && depth_ == 0 && top_ == "an object") {
+    if (!error_.empty() && depth_ == 0 && error_.find("unexpected '{'") != error_.npos) {
       return error_ + ": several objects on a line; --format json reads them";
     }
     if (!error_.empty()) return error_ + ": expected one JSON object a line";

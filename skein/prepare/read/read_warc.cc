@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <map>
 
+#include "skein/base/visible_text.h"
 #include "skein/prepare/read/readers.h"
 
 namespace skein {
@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kReadAtOnce = size_t{1} << 18;
 constexpr size_t kMaxHeaderBytes = size_t{1} << 20;
+constexpr size_t kMaxTypeBytes = 40;
 
 struct Record {
   std::string type;
@@ -102,11 +103,15 @@ class RecordReader {
     const std::string name = lower_case(std::string(line.substr(0, colon)));
     std::string_view value = line.substr(colon + 1);
     value.remove_prefix(std::min(value.find_first_not_of(" \t"), value.size()));
-    if (name == "warc-type") record.type = lower_case(std::string(value));
+    if (name == "warc-type") record.type = lower_case(std::string(value.substr(0, kMaxTypeBytes)));
     if (name != "content-length") return;
     const auto [end, error] =
         std::from_chars(value.data(), value.data() + value.size(), record.num_bytes);
-    if (error != std::errc() || record.num_bytes < 0) damaged("its Content-Length is no number");
+    const std::string_view behind(end, value.data() + value.size());
+    if (error != std::errc() || record.num_bytes < 0 ||
+        behind.find_first_not_of(" \t") != behind.npos) {
+      damaged("its Content-Length is no number");
+    }
   }
 
   [[noreturn]] void damaged(const char* what) const {
@@ -126,12 +131,12 @@ class RecordReader {
 void read_warc(std::unique_ptr<ByteSource> source, const std::string& name,
                const ReadOptions& options, const DocumentVisitor& visit) {
   RecordReader records(std::move(source), name, options.max_document_bytes);
-  std::map<std::string, int64_t> others;  // by type
-  int64_t num_texts = 0;
+  int64_t num_texts = 0, num_others = 0;
+  std::string other;  // the type of the first of the others
   std::string repaired;
   for (Record record; records.next(record);) {
     if (record.type != "conversion") {
-      ++others[record.type];
+      if (record.type != "warcinfo" && num_others++ == 0) other = record.type;
       records.pass_over(record);
       continue;
     }
@@ -139,13 +144,12 @@ void read_warc(std::unique_ptr<ByteSource> source, const std::string& name,
     std::string_view text = records.content(record);
     if (accept_text(text, repaired, records.where(), options)) visit(text, records.number());
   }
-  others.erase("warcinfo");
-  if (num_texts > 0 || others.empty()) return;
-  const auto& [type, count] = *others.begin();
-  fail(ErrorCode::kInvalid,
-       "{}: a web archive of {} `{}` records and none of text: expected `conversion` records, as "
-       "the .warc.wet.gz beside each archive of Common Crawl has them",
-       name, count, type);
+  if (num_texts > 0 || num_others == 0) return;
+  fail(
+      ErrorCode::kInvalid,
+      "{}: a web archive of {} records (the first is `{}`) and none of text: expected `conversion` "
+      "records, as the .warc.wet.gz beside each archive of Common Crawl has them",
+      name, num_others, escape_invalid_utf8(other));
 }
 
 }  // namespace skein

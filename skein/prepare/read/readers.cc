@@ -177,10 +177,13 @@ struct Opened {
   std::string compression;  // that the name does not tell
 };
 
+// Of objects.
 bool begins_with_array(PeekedSource& source) {
   const std::string_view head = source.peek(4096);
   const size_t first = head.find_first_not_of(" \t\r\n", head.starts_with("\xef\xbb\xbf") ? 3 : 0);
-  return first != head.npos && head[first] == '[';
+  if (first == head.npos || head[first] != '[') return false;
+  const size_t next = head.find_first_not_of(" \t\r\n", first + 1);
+  return next != head.npos && head[next] == '{';
 }
 
 // What a file is that does not say so by its name, with what it was taken for.
@@ -281,7 +284,7 @@ void read_documents(const fs::path& path, const ReadOptions& options,
     case InputFormat::kArrow:
       return read_arrow(path, options, visit);
     case InputFormat::kJsonLines:  // or one array, whatever the name says
-      if (begins_with_array(*file.source)) {
+      if (!options.format && begins_with_array(*file.source)) {
         return read_json_values(std::move(file.source), name, options, visit);
       }
       return read_json_lines(std::move(file.source), name, options, visit);

@@ -111,8 +111,8 @@ void read_json(std::unique_ptr<PeekedSource> source, const std::string& name,
                const ReadOptions& options, const DocumentVisitor& visit);
 // Whether the first line that is not blank, or most of the first lines, are JSON objects.
 bool looks_like_json_lines(PeekedSource& source, const ReadOptions& options);
-// What becomes of a line or value that is no document: on_invalid_line, or the error, with advice
-// where documents came before it.
+// What becomes of a line or value that is no document: on_invalid_line, or the error, with the
+// advice to pass over such lines where it is broken or documents came before it.
 void pass_over_line(const Error& error, const ReadOptions& options, bool is_among_others);
 // JSON values one after another, or the elements of one array, wherever the lines break.
 void read_json_values(std::unique_ptr<ByteSource> source, const std::string& name,
