@@ -315,9 +315,9 @@ std::vector<ConfigField> make_fields() {
        "case, where data.validation or data.validation_set names a corpus",
        between(0, kMaxSteps)},
       {"validate", "batches", at<&C::validate, &ValidateConfig::batches>,
-       "the most rows that a validation reads of each lane; with a batch of data.lanes rows that is "
-       "the number of batches. A set is read once, and its last batch is filled up with tokens that "
-       "do not count; 0: all of the set",
+       "the most rows that a validation reads of each lane; with a batch of data.lanes rows that "
+       "is the number of batches. A set is read once, and its last batch is filled up with tokens "
+       "that do not count; 0: all of the set",
        between(0, kMaxSteps)},
       {"validate", "before_training", at<&C::validate, &ValidateConfig::before_training>,
        "also validate before step 1, with the weights that the run begins with; recorded as step "
