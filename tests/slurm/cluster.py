@@ -21,7 +21,8 @@ import services  # noqa: E402
 
 PROGRAMS = ["munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squeue", "scancel"]
 
-# Short times: a lost node is noticed within seconds, and a requeued job starts again at once.
+# Short times: a lost node is noticed within seconds (3 are too few where other tests take the cores), and a
+# requeued job starts again at once.
 CONF = """
 ClusterName=skein
 SlurmctldHost={host}(127.0.0.1)
@@ -48,7 +49,7 @@ SelectTypeParameters=CR_CPU
 SlurmdParameters=config_overrides
 SchedulerType=sched/backfill
 SchedulerParameters=bf_interval=1,sched_interval=1,batch_sched_delay=0,sched_min_interval=0
-SlurmdTimeout=3
+SlurmdTimeout=10
 MessageTimeout=3
 SlurmctldTimeout=30
 KillWait=10
