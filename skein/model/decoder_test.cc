@@ -133,7 +133,7 @@ TEST(DecoderConfig, RefusesImpossibleSizes) {
       {"vocab_size", 1e300, "vocab_size is 1e+300"},
       {"rms_norm_eps", 0, "rms_norm_eps is 0, expected a number from 1e-12"},
       {"rope_theta", -1, "rope_theta is -1"},
-      {"initializer_range", 2, "initializer_range is 2"},
+      {"initializer_range", 11, "initializer_range is 11"},
       {"bos_token_id", 97, "bos_token_id is 97, expected an integer from -1 to 96"},
       {"eos_token_id", {1, -2}, "eos_token_id is [1,-2]"},
       {"tie_word_embeddings", "false", "tie_word_embeddings is \"false\", expected true or false"},
