@@ -11,7 +11,8 @@ stage=$1 version=$2 out=$(realpath -m "$3")
 cd "$(dirname "$0")/.."
 temporary=$(mktemp -d)
 trap 'rm -rf "$temporary"' EXIT
-root=$temporary/root doc=$temporary/root/usr/share/doc/skein
+root=$temporary/root
+doc=$root/usr/share/doc/skein
 mkdir -p "$root/DEBIAN" "$root/usr/bin" "$root/usr/lib"
 cp -a "$stage/share" "$root/usr/share"
 cp -a "$stage/lib/skein" "$root/usr/lib/skein"

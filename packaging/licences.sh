@@ -26,7 +26,7 @@ done
 # Debian packages. Where /lib is a link to /usr/lib, dpkg may know a file by either name.
 sed "\|^$deps/|d" "$temporary/files" > "$temporary/others"
 sed 'p; s|^/usr/|/|' "$temporary/others" | xargs -rd '\n' dpkg -S 2> "$temporary/unknown" > "$temporary/owners" ||
-  [ $? = 123 ]  # of a file that no package has, which is told below
+  [ $? = 123 ]  # for a file that no package has; the check below names it
 sed -n 's|^\([a-z0-9.+-]*\)[:,].*|\1|p' "$temporary/owners" | sort -u |
   while read -r package; do
     [ ! -f "/usr/share/doc/$package/copyright" ] || cp "/usr/share/doc/$package/copyright" "$directory/$package"
