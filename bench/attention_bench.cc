@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "skein/base/philox.h"
+#include "skein/base/numbers/philox.h"
 #include "skein/ops/matmul/matmul_ceiling.h"
 #include "skein/ops/ops.h"
 #include "skein/ops/simd/cpu_kind.h"

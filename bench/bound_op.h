@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "skein/base/philox.h"
-#include "skein/base/units.h"
+#include "skein/base/numbers/philox.h"
+#include "skein/base/text/units.h"
 #include "skein/ir/graph.h"
 #include "skein/ops/ops.h"
 #include "skein/runtime/device.h"
@@ -70,7 +70,7 @@ class BoundOp {
     for (const OpInput& input : op_case.inputs) {
       ids.push_back(kNoValue);
       if (input.shape.rank() == 0) continue;
-      ids.back() = graph.add_input(Role::kInput, "in" + std::to_string(ids.size()),
+      ids.back() = graph.add_input(StoreRole::kInput, "in" + std::to_string(ids.size()),
                                    TensorType::replicated(input.dtype, input.shape, graph.mesh()));
     }
     std::vector<std::string> names;

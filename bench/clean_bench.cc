@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "skein/base/error.h"
-#include "skein/base/file.h"
-#include "skein/prepare/clean/document_judge.h"
-#include "skein/prepare/clean/language.h"
+#include "skein/base/files/file.h"
+#include "skein/prepare/clean/filters/document_judge.h"
+#include "skein/prepare/clean/language/language.h"
 
 namespace skein {
 namespace {

@@ -1,4 +1,4 @@
-// Schedules of faults for the supervisors of a run (skein/supervise/simulation.h).
+// Schedules of faults for the supervisors of a run (skein/supervise/simulation/simulation.h).
 //
 //   fault_bench [FIRST] [COUNT]       10,000 schedules from seed 0 on; exit code 1 for a violation
 //   fault_bench --history SEED        what happened in one of them
@@ -7,8 +7,8 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 
-#include "skein/base/clock.h"
-#include "skein/supervise/simulation.h"
+#include "skein/base/machine/clock.h"
+#include "skein/supervise/simulation/simulation.h"
 
 namespace skein {
 namespace {

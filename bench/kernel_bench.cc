@@ -20,11 +20,11 @@
 
 #include "bench/bound_op.h"
 #include "skein/backends/backend.h"
-#include "skein/base/json.h"
-#include "skein/base/log.h"
+#include "skein/base/text/json.h"
+#include "skein/base/text/log.h"
 #include "skein/compile/step_programs.h"
 #include "skein/runtime/copy_rate.h"
-#include "skein/train/device_ceiling.h"
+#include "skein/train/start/device_ceiling.h"
 
 namespace skein {
 namespace {

@@ -28,8 +28,8 @@
 
 #include "bench/bound_op.h"
 #include "bench/onednn_product.h"
-#include "skein/base/clock.h"
-#include "skein/base/log.h"
+#include "skein/base/machine/clock.h"
+#include "skein/base/text/log.h"
 #include "skein/ops/ops.h"
 #include "skein/ops/simd/cpu_kind.h"
 #include "skein/runtime/cpu/cpu_device.h"

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "skein/checkpoint/checkpoint_writer.h"
+#include "skein/checkpoint/save/writer.h"
 
 namespace skein {
 namespace {

@@ -14,8 +14,8 @@
 #include <fstream>
 #include <thread>
 
-#include "skein/base/units.h"
-#include "skein/checkpoint/join_parts.h"
+#include "skein/base/text/units.h"
+#include "skein/checkpoint/save/join_parts.h"
 #include "skein/comm/gloo/rendezvous.h"
 #include "tests/checkpoint/made_up_ranks.h"
 

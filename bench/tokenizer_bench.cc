@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "skein/base/error.h"
-#include "skein/base/file.h"
-#include "skein/data/tokenizer.h"
+#include "skein/base/files/file.h"
+#include "skein/data/tokenizer/tokenizer.h"
 
 namespace skein {
 namespace {

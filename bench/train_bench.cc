@@ -30,15 +30,15 @@
 #include <random>
 
 #include "skein/backends/backend.h"
-#include "skein/base/brief_spins.h"
-#include "skein/base/clock.h"
-#include "skein/base/log.h"
+#include "skein/base/machine/brief_spins.h"
+#include "skein/base/machine/clock.h"
+#include "skein/base/text/log.h"
 #include "skein/model/decoder.h"
 #include "skein/ops/matmul/matmul_ceiling.h"
 #include "skein/ops/ops.h"
 #include "skein/ops/simd/cpu_kind.h"
-#include "skein/train/device_ceiling.h"
-#include "skein/train/step_runner.h"
+#include "skein/train/loop/step_runner.h"
+#include "skein/train/start/device_ceiling.h"
 #include "skein/weights/initialize.h"
 
 namespace skein {

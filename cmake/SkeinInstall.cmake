@@ -52,6 +52,8 @@ function(skein_install_tests)
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME docs/snippets COMMAND tests/scripts/doc_snippets_test.py
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME docs/examples COMMAND tests/scripts/examples_test.sh ${CMAKE_BINARY_DIR}/skein
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME docs/names COMMAND tests/scripts/doc_names_test.py
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME scripts/gpu_check COMMAND tests/scripts/gpu_check_test.py
@@ -82,9 +84,11 @@ function(skein_install_tests)
   add_test(NAME objects/output COMMAND tests/objects/output_test.py ${CMAKE_BINARY_DIR}/skein
            ${CMAKE_BINARY_DIR}/tmp WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(objects/ingest objects/output objects/checkpoint objects/checkpoint_long objects/train PROPERTIES TIMEOUT 1800 SKIP_RETURN_CODE 77)
+  add_test(NAME launch/etcd_tls COMMAND tests/store/etcd_tls_test.py ${CMAKE_BINARY_DIR}/skein
+           ${CMAKE_BINARY_DIR}/tmp WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME launch/job_set COMMAND tests/launch/job_set_test.py ${CMAKE_BINARY_DIR}/skein
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(launch/slurm launch/queue launch/shards launch/job_set PROPERTIES TIMEOUT 1800 SKIP_RETURN_CODE 77)
+  set_tests_properties(launch/slurm launch/queue launch/shards launch/job_set launch/etcd_tls PROPERTIES TIMEOUT 1800 SKIP_RETURN_CODE 77)
   set_tests_properties(launch/slurm launch/queue launch/shards PROPERTIES RUN_SERIAL ON)
   add_test(NAME survival/soak_etcd COMMAND tests/survival/soak.py ${CMAKE_BINARY_DIR}/skein
            ${CMAKE_BINARY_DIR}/tmp --faults 5 --every 1 --etcd

@@ -28,10 +28,15 @@ endforeach()
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
 endfunction()
 
-# skein_suite: all that scripts/test.sh needs; check_PART: all that a part of scripts/check.sh needs.
+# skein_suite: all that scripts/test.sh needs; skein_unit: the programs of unit tests; check_PART: all that a part
+# of scripts/check.sh needs.
 function(skein_suite)
   get_property(programs GLOBAL PROPERTY SKEIN_TEST_PROGRAMS)
-  add_custom_target(skein_suite DEPENDS ${programs} skein skein_file_faults skein_on_emulated_cuda)
+  add_custom_target(skein_suite DEPENDS ${programs} skein skein_file_faults skein_system_faults skein_on_emulated_cuda)
+  set(unit ${programs})
+  list(FILTER unit INCLUDE REGEX "^(skein_.*|fuzz_seeds)_test$")
+  list(FILTER unit EXCLUDE REGEX "cuda")
+  add_custom_target(skein_unit DEPENDS ${unit})
   foreach(row ${SKEIN_LEFT_OUT})
     string(REGEX REPLACE " .*" "" part "${row}")
     if(NOT TARGET check_${part})
@@ -40,6 +45,9 @@ function(skein_suite)
   endforeach()
   add_dependencies(check_layouts layouts_test skein)
   add_dependencies(check_objects skein)
+  add_dependencies(check_environment skein full_disk_test resume_test run_record_test supervised_worker_test
+                   parallel_failure_test moved_run_test best_checkpoint_test generate_test bad_input_test
+                   command_line_test data_commands_test validation_test)
   add_dependencies(check_cuda_emulated skein_cuda_emulated_test skein_on_emulated_cuda bit_identity_test
                    decoder_goldens_on_emulated_cuda_test thread_ranks_on_emulated_cuda_test
                    train_bench_on_emulated_cuda kernel_bench_on_emulated_cuda)

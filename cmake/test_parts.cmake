@@ -7,8 +7,10 @@
 # test, and that each PART is one of scripts/check.sh.
 set(SKEIN_LEFT_OUT
   "fuzz ^fuzz/all$"
+  "threads ^threads/all$"
   "cuda ^cuda/all$"
   "bench ^bench/"
+  "environment ^environment/all$"
   "layouts ^layouts/"
   "layouts ^tests/Layouts\\.AllOfThemBuild$"
   "layouts ^tests/Layouts\\.TrainAsOneWorkerDoes(InEightBits|WithStochasticRounding|WithMasterWeights)$"
@@ -16,6 +18,7 @@ set(SKEIN_LEFT_OUT
   "cuda_emulated ^cuda_emulated/gpu_check$"
   "cuda_emulated ^cuda_emulated/goldens_25_steps$"
   "cuda_emulated ^cuda_emulated/.*ThreadRanks\\.[^/]*/(Data2Tensor2|Data2Context2|Data2Context2Zero3|Pipeline2Tensor2)([^A-Za-z0-9]|$)"
+  "machines ^supervise/Hosts/CallsOnTheStore\\..*/4096$"
   "tidy ^lint/tidy$"
   "objects ^objects/checkpoint_long$"
 )
@@ -28,7 +31,7 @@ function(skein_labels_of test result)
     set(labels emulated)
   elseif(test MATCHES "^lint/")
     set(labels lint)
-  elseif(test MATCHES "^(bench|cuda|docs|fuzz|launch|layouts|monitoring|objects|package|scripts|survival|tests)/[^A-Z]|^tests/")
+  elseif(test MATCHES "^(bench|cuda|docs|environment|fuzz|launch|layouts|monitoring|objects|package|scripts|survival|tests|threads)/[^A-Z]|^tests/")
     set(labels whole)
   else()
     set(labels unit)

@@ -10,7 +10,7 @@ if(failed)
   set(commit unknown)
 endif()
 file(CONFIGURE OUTPUT ${OUT} @ONLY CONTENT [[
-#include "skein/cli/version.h"
+#include "skein/cli/shared/build_info.h"
 
 namespace skein {
 

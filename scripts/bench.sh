@@ -43,6 +43,12 @@ result=$(build/save_bench)
 row "asynchronous save of 512 MiB: stall, ms" "$(field "$result" stall_ms)"
 row "  against copying it in memory" "$(field "$result" ratio)"
 
+echo "== replica_bench" >&2
+result=$(build/replica_bench)
+row "a copy of the state of 1 GiB to another machine, loopback, encrypted, MB/s" "$(field "$result" encrypted_mb_per_s)"
+row "  over a bare socket, MB/s" "$(field "$result" plain_mb_per_s)"
+row "  processor seconds of both ends for 1 GB" "$(field "$result" encrypted_cpu_s_per_gb)"
+
 echo "== start_bench" >&2
 result=$(build/start_bench)
 echo "$result" >&2

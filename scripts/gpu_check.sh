@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that only a GPU can show, in calls of under 10 minutes each: tests, compute-sanitizer, rates
-# of kernels, losses beside the CPU's, training speed beside PyTorch's. docs/gpu.md says how to read it.
+# of kernels, losses beside the CPU's, training speed beside PyTorch's. docs/gpu_check.md says how to read it.
 #
 #   scripts/gpu_check.sh CALL [RESULTS.json]      in a checkout that is built
 #   gpu_check.sh CALL [RESULTS.json]              in a folder that scripts/gpu_bundle.sh made

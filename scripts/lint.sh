@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks what needs no compiler run of its own: includes, formatting, lengths, widths, blanks, shell scripts,
-# traces of one machine, links; then clang-tidy on what changed. One line a violation.
+# Checks what needs no compiler run of its own: includes, formatting, lengths, widths, opens, blanks, shell scripts,
+# traces of one machine, links, idioms; then clang-tidy on what changed. One line a violation.
 #
 #   scripts/lint.sh [--tidy|--no-tidy] [BUILD_DIR]
 #
@@ -40,7 +40,7 @@ texts=() sources=() scripts=() pages=()
 for file in "${listed[@]}"; do
   [ -f "$file" ] || continue
   case $file in
-    tests/goldens/* | tests/fuzz/* | */testdata/*) continue ;;
+    tests/goldens/* | tests/fuzz/* | */testdata/* | examples/text/*) continue ;;
     LICENSE) continue ;;
     *.cc | *.h | *.cu) sources+=("$file") ;;
     *.sh | .ci/run) scripts+=("$file") ;;
@@ -81,8 +81,29 @@ check_widths() {
 
 # GCC leaves out calls of functions that only prefetch.
 check_prefetches() {
-  violations "use prefetch of skein/base/prefetch.h" < <(grep -nHF __builtin_prefetch "${sources[@]}" |
-    grep -v '^skein/base/prefetch\.h:' | cut -d: -f1,2)
+  violations "use prefetch of skein/base/machine/prefetch.h" < <(grep -nHF __builtin_prefetch "${sources[@]}" |
+    grep -v '^skein/base/machine/prefetch\.h:' | cut -d: -f1,2)
+}
+
+# A name that somebody else may have made is opened in one place, which nothing holds up. What is created under
+# a new name (O_EXCL), and a folder, is opened anywhere; else: what lies in /proc and /sys, /dev/null, an output
+# that a person names, and what was looked at before (fasttext_classifier).
+may_open='^skein/(base/(files/(file|open_file|trace_file)|shared/(own_file|partials))|runtime/op_clocks|comm/shared_memory/peer_memory|cli/main|launch/node/node_supervisor|prepare/clean/language/fasttext_classifier)\.cc:'
+may_lock='^skein/(base/shared/(file_lock|partials)|ops/cuda/algorithm_cache)\.cc:'
+check_opens() {
+  local programs=()
+  mapfile -t programs < <(printf '%s\n' "${sources[@]}" | grep '^skein/' | grep -vE '_(test|fuzz)\.cc$')
+  ((${#programs[@]})) || return 0
+  violations "open it with skein/base/files/open_file.h" < <(grep -nHE '(^|[^A-Za-z0-9_])::open(at)?\(|[^A-Za-z0-9_.>:]open(at)?\([^)]*O_|std::ifstream|[^A-Za-z0-9_]fopen\(' "${programs[@]}" |
+    grep -vE 'O_EXCL|O_DIRECTORY' | grep -vE "$may_open" | cut -d: -f1,2)
+  violations "lock it with skein/base/shared/file_lock.h" < <(grep -nHE '::flock\(' "${programs[@]}" |
+    grep -vE "$may_lock" | cut -d: -f1,2)
+}
+
+# The library throws where a text is not UTF-8: file names, and what others wrote.
+check_json_texts() {
+  violations "use json_text or exact_json of skein/base/text/json_text.h" < <(grep -nE '[.>]dump\(' "${sources[@]}" |
+    grep '^skein/' | grep -vE '^skein/base/text/json_text\.cc:|^[^:]*_(test|fuzz)\.cc:' | cut -d: -f1,2)
 }
 
 check_blanks() {
@@ -109,6 +130,11 @@ check_traces() {
   local hosts='[a-z0-9]\.(pypi|pythonhosted|debian)\.org|//pypi\.org|//proxy\.[a-z]|index[-_]url|trusted[-_]host|://[0-9]+\.[0-9.]+[:/]'
   violations "a path of one machine" < <(grep -nIE "$paths" "${texts[@]}")
   violations "a registry host or setting" < <(grep -nIiE "$hosts" "${texts[@]}" | grep -vE '://(127\.0\.0\.1|0\.0\.0\.0)|^scripts/lint\.sh:')
+}
+
+# Tables of figures are made from bench/results/rows/.
+check_measured() {
+  [ ! -d bench/results/rows ] || violations "see scripts/measured.py" < <(scripts/measured.py --check 2>&1)
 }
 
 # Markdown links to files, mentions of pages of docs/ anywhere, and paths in backquotes in docs/.
@@ -139,6 +165,12 @@ check_links() {
     done < <(sed -E '/^ *```/,/^ *```/d' "$page" |
       grep -oP '`\K(skein|scripts|tests|bench|configs|docs)/[^` ]*' | sed -E 's/:[0-9]+$//' | sort -u)
   done
+}
+
+# Idioms of pages that a stranger does not understand, above a share of the words: docs/style.md.
+check_idioms() {
+  local output
+  output=$(scripts/check_prose.py) || violations "write it as docs/style.md says" <<<"${output:-scripts/check_prose.py ended early}"
 }
 
 # The sources to tidy, one a line: those that changed, and the source beside a header that changed.
@@ -192,10 +224,14 @@ check_format
 check_lengths
 check_widths
 check_prefetches
+check_opens
+check_json_texts
 check_blanks
 check_scripts
+check_measured
 check_traces
 check_links
+check_idioms
 [ -n "$no_tidy" ] || check_tidy
 
 if ((failures)); then

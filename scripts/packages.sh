@@ -27,7 +27,9 @@ build    libspdlog-dev
 build    libfmt-dev
 build    libxxhash-dev
 build    libutf8proc-dev
+build    libpcre2-dev
 build    zlib1g-dev
+build    liblzma-dev
 build    libzstd-dev
 build    libcurl4-openssl-dev
 build    libssl-dev
@@ -36,12 +38,14 @@ build    python3
 build    python3-pip
 build    unzip
 test     git
+test     openssl
 test     libgtest-dev
 test     libgmock-dev
 test     libbenchmark-dev
 test     clang-14                clang-19                clang-18
 test     libclang-rt-14-dev      libclang-rt-19-dev      libclang-rt-18-dev
 test     libomp-14-dev           libomp-19-dev           libomp-18-dev
+test     lld
 test     clang-tidy-14           -                       clang-tidy-14
 service  etcd-server
 service  munge

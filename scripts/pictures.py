@@ -66,7 +66,7 @@ def overview():
     svg.box(750, second + 4, 116, height, "Hugging Face", "a folder", GREEN)
     svg.arrow((700, top - 8), (748, top - 8))
     svg.arrow((748, top + 14), (700, top + 14), dashed=True)
-    svg.text(724, top + 32, "goes on", "small muted", "middle", room=52)
+    svg.text(724, top + 32, "resume", "small muted", "middle", room=52)
     svg.arrow((808, first + height + 6), (808, second + 2))
     svg.text(800, (top + bottom) / 2 + 4, "export", "small muted", "end")
     return svg
@@ -314,7 +314,7 @@ def curve(losses, killed, resumed, parameters):
                      f'fill="{AMBER[0]}" opacity="0.7"/>')
     svg.path(f"M{to_x:.1f} {top} V{bottom}", AMBER[1], 1.5, dashed=True)
     svg.text(to_x + 8, top + 14, f"kill -9 at step {killed}; the same command", "small", fill=AMBER[1])
-    svg.text(to_x + 8, top + 30, f"goes on from the checkpoint of step {resumed}", "small", fill=AMBER[1])
+    svg.text(to_x + 8, top + 30, f"resumes from the checkpoint of step {resumed}", "small", fill=AMBER[1])
 
     points = [at(step, value) for step, value in values.items()]
     svg.path("M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in points), BLUE[1], 3)

@@ -11,9 +11,12 @@ this file that is called NAME makes its lines. build/skein must be built.
 """
 import json
 import re
+import shutil
+import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 from pathlib import Path
 
 from makers import MAKERS, REPEATABLE, ROOT, SKEIN, maker, run
@@ -63,6 +66,55 @@ def demo():
             "it says `…`:\n" + fenced("\n".join(line.rstrip() for line in lines)))
 
 
+# The run of README.md: 1 M parameters, the pages of docs/ as text. reduction_width = 2 gives one worker the
+# bits of two.
+KILLED_RUN = """run.steps = 120
+model = {hidden_size = 128, intermediate_size = 352, num_hidden_layers = 4, num_attention_heads = 4}
+data = {train = "corpus.arrow", tokenizer = "tokenizer", sequence_length = 512}
+batch = {global_sequences = 8, micro_sequences = 4}
+optimizer.learning_rate = 2e-3
+parallel.reduction_width = 2
+checkpoint.every_steps = 60
+log.every_steps = 30
+"""
+KILLED_AFTER = 75
+
+
+@maker(repeatable=False)
+def killed_run():
+    folder = Path(tempfile.mkdtemp(prefix="skein-transcripts-"))
+    try:
+        shutil.copytree(ROOT / "docs", folder / "text")
+        (folder / "run.toml").write_text(KILLED_RUN)
+        run(SKEIN, "data", "ingest", "--out", "corpus.arrow", "text", cwd=folder)
+        run(SKEIN, "data", "tokenizer", "--vocab-size", "1024", "--out", "tokenizer", "corpus.arrow", cwd=folder)
+        run(SKEIN, "train", "run.toml", "--set", "run.dir=undisturbed", cwd=folder)
+        train, metrics = (SKEIN, "train", "run.toml", "--set", "run.dir=run"), folder / "run/metrics.jsonl"
+        with open(folder / "killed.log", "wb") as log:
+            training = subprocess.Popen((*train, "--set", "launch.workers=2"), cwd=folder, stdout=log, stderr=log)
+            while not metrics.exists() or f'"step": {KILLED_AFTER},' not in metrics.read_text():
+                if training.poll() is not None:
+                    sys.exit(f"transcripts: it ended by itself:\n{(folder / 'killed.log').read_text()}")
+                time.sleep(0.01)
+            training.kill()
+            training.wait()
+        time.sleep(2)  # its workers die with it
+        parts = [(folder / "killed.log").read_text(), run(*train, cwd=folder)]
+        last = [re.search(r'^{"step": 120, "loss": [^,]+', (folder / name / "metrics.jsonl").read_text(), re.M)[0]
+                for name in ("undisturbed", "run")]
+    finally:
+        shutil.rmtree(folder)
+    if last[0] != last[1]:
+        sys.exit(f"transcripts: the losses differ: {last}")
+    step = r"step +(?:1|\d*0)/.*"
+    killed = "\n".join(re.findall(rf"^(?:I \S+ [\d.]+ M parameters.*|{step})$", parts[0], re.M))
+    resumed = "\n".join(re.findall(rf"^(?:I \S+ (?:resuming|changed).*|{step})$", parts[1], re.M))
+    return fenced(f"$ skein train run.toml --set launch.workers=2\n{killed}\nKilled\n"
+                  f"$ skein train run.toml\n{resumed}\n"
+                  "$ grep -ho '^{\"step\": 120, \"loss\": [^,]*' undisturbed/metrics.jsonl run/metrics.jsonl\n"
+                  + "\n".join(last))
+
+
 def count(value):
     """Three digits, as the program prints counts."""
     for factor, prefix in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
@@ -86,6 +138,45 @@ def published_runs():
                  f"{'yes' if plan['fits'] else 'no'} | {plan['step_seconds']:.3g} s | "
                  f"{count(plan['tokens_per_second'])} | {plan['peak_utilization']:.0%} |\n")
     return "\n" + text + "\n"
+
+
+LLAMA3_8B = "configs/llama3-8b-h100.toml"
+
+
+@maker(repeatable=True)
+def llama3_8b_plan():
+    """Whether it fits, how long it takes, and its disk."""
+    shown = re.compile(r"  on device|  (device|host) memory:|Predicted|The run|  (time|disk|param_norm) ")
+    lines = run(SKEIN, "plan", LLAMA3_8B).splitlines()
+    lines = [line for line in lines if shown.match(line)]
+    begin = next(i for i, line in enumerate(lines) if line.startswith("Predicted"))
+    return "\n```\n" + "\n".join([*lines[:begin], "", lines[begin], "", *lines[begin + 1:]]) + "\n```\n\n"
+
+
+@maker(repeatable=True)
+def llama3_8b_layouts():
+    layouts = {"8 data ranks": ("parallel.tensor=1", "parallel.pairs=false"),
+               "8 data ranks, `memory.recompute=full`":
+                   ("parallel.tensor=1", "parallel.pairs=false", "memory.recompute=full"),
+               "4 data × 2 tensor ranks, micro-batches in pairs": (),
+               "the same in fp8, without pairs": ("parallel.pairs=false", "precision.mode=fp8")}
+    text = "| layout | on a GPU of 80 GB | predicted |\n|---|---|---|\n"
+    for name, settings in layouts.items():
+        sets = [word for setting in settings for word in ("--set", setting)]
+        text_of_plan = run(SKEIN, "plan", LLAMA3_8B, "--json", *sets)
+        plan, _ = json.JSONDecoder().raw_decode(text_of_plan[text_of_plan.index("{"):])  # beside notes
+        held = f"{plan['per_rank']['device_bytes'] / 1e9:.1f} GB{'' if plan['fits'] else ': does not fit'}"
+        text += f"| {name} | {held} | {count(plan['tokens_per_second'])} tokens/s |\n"
+    return "\n" + text + "\n"
+
+
+@maker(repeatable=True)
+def memory_advice():
+    text = run(SKEIN, "plan", "configs/llama2-7b-h200.toml", "--hardware", "configs/hardware/h100-8x.toml",
+               "--set", "device.kind=cuda")
+    begin = text.index("  device memory: ")
+    fits = text[begin:text.index("\n", begin) + 1]
+    return fenced(fits + text[text.index("What would make it fit"):].split("\n\n")[0])
 
 
 @maker(repeatable=True)

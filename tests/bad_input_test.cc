@@ -168,8 +168,11 @@ TEST(BadInput, Tokenizer) {
   std::ofstream(model) << kLfsPointer;
   refused(folder, {model.string(), "a Git LFS pointer, not the file"});
   fs::remove(model);
+  expect_training_refused({"data.tokenizer=" + folder.string()}, 2,  // tokenizer.json is another
+                          {"was trained otherwise: data.tokenizer is", "damaged_tokenizer"});
+  fs::remove(folder / "tokenizer.json");
   expect_training_refused({"data.tokenizer=" + folder.string()}, 2,
-                          {"data.tokenizer", folder.string(), "no tokenizer.model"});
+                          {"data.tokenizer", folder.string(), "neither tokenizer.model nor"});
   const fs::path made = job().folder / "made_tokenizer";
   expect_refused(
       {"data", "tokenizer", "--vocab-size", "10", "--out", made.string(), job().corpus().string()},
@@ -262,7 +265,7 @@ TEST(BadInput, ScoreAndGenerate) {
             std::string::npos);
   EXPECT_EQ(TinyJob::must(longer).err, "");
   const fs::path no_tokenizer = job().copy_of(job().exported(), "no_tokenizer");
-  fs::remove(no_tokenizer / "tokenizer.model");
+  for (const char* name : {"tokenizer.model", "tokenizer.json"}) fs::remove(no_tokenizer / name);
   expect_refused({"generate", "--model", no_tokenizer.string(), "--prompt", "a"}, 1,
                  {no_tokenizer.string(), "tokenizer.model"});
 }

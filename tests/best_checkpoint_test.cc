@@ -1,6 +1,6 @@
 // checkpoint.best_by and run.stop_after_worse: the best checkpoint stays beside the newest, over
 // kills and continued runs; a run that gets no better ends, saved.
-#include "skein/checkpoint/best_checkpoint.h"
+#include "skein/checkpoint/find/best_checkpoint.h"
 
 #include <gmock/gmock.h>
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "skein/data/corpus/corpus.h"
 #include "tests/places.h"
 #include "tests/testing.h"
 
@@ -196,6 +197,44 @@ TEST_F(DataCommands, SourcesAreFoundFromElsewhere) {
   fs::current_path(before);
   EXPECT_THAT(run_skein({"data", "show", path("c.arrow")}).out,
               HasSubstr(fs::path(path("a.txt")).lexically_normal().string() + ":1"));
+}
+
+TEST_F(DataCommands, ASeparatorMayBeSpelledWithBackslashes) {
+  write("a.txt", "one\n\ntwo\n\n\nthree\n");
+  const auto ingest = [&](const Arguments& more) {
+    return run_skein(Arguments{"data", "ingest", "--overwrite", "--out", path("c.arrow")} + more);
+  };
+  const Outcome outcome = ingest({"--document-separator", "\\n\\n", path("a.txt")});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("c.arrow: 3 documents, 11 B of text"));
+  expect_refused(ingest({"--document-separator", "\\end", path("a.txt")}), 2,
+                 {"--document-separator", "a backslash stands before n, r, t or f"});
+  expect_refused(ingest({"--document-separator", "x", "--format", "json", path("a.txt")}), 2,
+                 {"--document-separator with --format json"});
+  // dedup reads the corpus, in which nothing is separated.
+  expect_refused(run_skein({"data", "dedup", "--document-separator", "x", "--out", path("d.arrow"),
+                            path("c.arrow")}),
+                 2, {"--document-separator", "c.arrow is Arrow"});
+  // The tasks of an array get it as it was meant.
+  const Outcome array =
+      ingest({"--document-separator", "a\\n\\\\b", "--shards", "2", "--slurm", path("a.txt")});
+  EXPECT_THAT(array.out, HasSubstr("a\\n\\\\b")) << array.err;
+}
+
+// However the template is named, training adds BOS and EOS with the tokenizer beside it.
+TEST_F(DataCommands, ATemplateOfATokenizerSpellsItsTokens) {
+  fs::copy(fs::path(kSourceFolder) / "skein/data/tokenizer/testdata/forms/llama2", path("tok"));
+  write("tok/tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": "</s>"})");
+  write("tok/chat_template.jinja",
+        "{{ bos_token }}{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}");
+  write("chat.jsonl", R"({"prompt": "a", "completion": "b"})");
+  for (const char* named : {"tok", "tok/chat_template.jinja"}) {
+    const Outcome outcome =
+        run_skein({"data", "ingest", "--overwrite", "--chat-template", path(named), "--out",
+                   path("chat.arrow"), path("chat.jsonl")});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(Corpus(path("chat.arrow")).document(0).str(), "<s>a</s>b</s>") << named;
+  }
 }
 
 TEST_F(DataCommands, TextsThatCannotBeTakenAreRefused) {

@@ -6,12 +6,13 @@
 #include <cmath>
 
 #include "skein/backends/backend.h"
-#include "skein/base/json.h"
-#include "skein/checkpoint/safetensors.h"
+#include "skein/base/text/json.h"
+#include "skein/checkpoint/format/safetensors.h"
 #include "skein/infer/inference.h"
 #include "skein/ops/ops.h"
-#include "skein/train/step_runner.h"
+#include "skein/train/loop/step_runner.h"
 #include "tests/golden_training.h"
+#include "tests/safetensors_file.h"
 
 namespace skein {
 namespace {
@@ -112,7 +113,7 @@ TEST_P(DecoderGoldens, FirstGradients) {
   StepRunner& runner = golden.runner;
   const Batch batch = golden_batch(training, 0);
   runner.accumulate(batch);
-  const SafetensorsFile expected(folder() / "first_gradients.safetensors");
+  const test::SafetensorsFile expected(folder() / "first_gradients.safetensors");
   ASSERT_FALSE(expected.entries().empty());
   for (const SafetensorsEntry& entry : expected.entries()) {
     const std::string name = "grad." + entry.name;

@@ -5,10 +5,10 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "skein/base/file.h"
-#include "skein/base/json.h"
+#include "skein/base/files/file.h"
+#include "skein/base/text/json.h"
 #include "skein/compile/step_programs.h"
-#include "skein/data/batch.h"
+#include "skein/data/lanes/batch.h"
 #include "tests/places.h"
 
 namespace skein {

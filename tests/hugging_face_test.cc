@@ -1,9 +1,10 @@
 // To Hugging Face and back: what is exported scores as the checkpoint does, bit for bit, and begins
 // a run as the checkpoint does; generation is a function of prompt, options and seed.
-#include "skein/checkpoint/hugging_face.h"
+#include "skein/checkpoint/hugging_face/hugging_face.h"
 
-#include "skein/checkpoint/safetensors.h"
+#include "skein/checkpoint/format/safetensors.h"
 #include "tests/places.h"
+#include "tests/safetensors_file.h"
 #include "tests/testing.h"
 
 namespace skein {
@@ -63,7 +64,7 @@ class Export : public ::testing::TestWithParam<Case> {
 };
 
 TEST_P(Export, HoldsWhatTransformersReads) {
-  const SafetensorsFile file(folder_ / "model.safetensors");
+  const test::SafetensorsFile file(folder_ / "model.safetensors");
   const bool fp32 = GetParam().overrides[0] == "precision.mode=fp32";
   for (const SafetensorsEntry& entry : file.entries()) {
     EXPECT_EQ(entry.dtype, fp32 ? "F32" : "BF16") << entry.name;
@@ -99,7 +100,7 @@ TEST_P(Export, TokenizerFilesAreMadeOfTheModelThatTrainingUsed) {
   exported();
   // Another model in the copy's place is not taken: the one that trained is known by its content.
   const fs::path unigram =
-      fs::path(kSourceFolder) / "skein/data/testdata/tokenizer/unigram/tokenizer.model";
+      fs::path(kSourceFolder) / "skein/data/tokenizer/testdata/models/unigram/tokenizer.model";
   fs::copy_file(unigram, kept / "tokenizer.model", fs::copy_options::overwrite_existing);
   exported();
   // One whose ids transformers cannot give is refused, and can be left out.
@@ -169,7 +170,8 @@ std::string generate(const fs::path& model, const Arguments& options) {
 
 // A tokenizer.json, in a folder and as a file of another name, goes through a run to its export.
 TEST(ByteLevelTokenizers, GoThroughARun) {
-  const fs::path folder = fs::path(kSourceFolder) / "skein/data/testdata/byte_level/llama3";
+  const fs::path folder =
+      fs::path(kSourceFolder) / "skein/data/tokenizer/testdata/byte_level/llama3";
   const fs::path lone = job().folder / "llama3.json";
   fs::copy_file(folder / "tokenizer.json", lone);
   for (const fs::path& tokenizer : {folder, lone}) {

@@ -185,7 +185,7 @@ TEST(Layouts, AreGeneratedAndTheSampleCoversThem) {
 
 // Graphs and memory of each, on a rank of some stage: what goes wrong there is found without
 // running. plan_training sees that every program finds in memory what the graphs say
-// (passes/check_memory.h).
+// (passes/memory/check_memory.h).
 void expect_to_build(const std::vector<RunLayout>& layouts) {
   fmt::print("{} layouts\n", layouts.size());
   std::mt19937_64 random(seed());

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "skein/launch/host_lock.h"
+#include "skein/launch/place/host_lock.h"
 #include "tests/testing.h"
 
 namespace skein {

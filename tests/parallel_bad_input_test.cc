@@ -74,8 +74,6 @@ TEST(ParallelBadInput, SizesThatDoNotDivide) {
        {"parallel.tensor is 6", "num_key_value_heads", "one of 1, 2, 4, or a multiple"}},
       {workers(4, {"parallel.tensor=4", "model.intermediate_size=178"}),
        {"parallel.tensor is 4", "intermediate_size", "178", "one of 1, 2"}},
-      {workers(4, {"parallel.tensor=4", "model.vocab_size=322"}),
-       {"parallel.tensor is 4", "vocab_size", "322", "model.vocab_size = 324"}},
       {workers(2, {"parallel.tensor=2", "parallel.kv_replication=2"}),
        {"kv_replication is 2", "tensor 2", "4 key-value heads", "expected 1"}},
       {workers(8, {"parallel.tensor=8", "parallel.kv_replication=4"}),

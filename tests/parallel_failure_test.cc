@@ -61,8 +61,7 @@ std::string environment_of(pid_t pid, const std::string& name) {
 // Process ids of the parent's workers by rank.
 std::map<int, pid_t> workers_of(pid_t parent) {
   std::map<int, pid_t> workers;
-  std::ifstream children(fmt::format("/proc/{}/task/{}/children", parent, parent));
-  for (pid_t pid = 0; children >> pid;) {
+  for (const pid_t pid : children_of(parent)) {
     const std::string rank = environment_of(pid, "SKEIN_RANK");
     if (!rank.empty()) workers[std::stoi(rank)] = pid;
   }

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "skein/checkpoint/checkpoint_reader.h"
+#include "skein/checkpoint/find/reader.h"
 #include "tests/layouts.h"
 #include "tests/testing.h"
 
@@ -140,10 +140,21 @@ inline std::string different_state(const fs::path& expected_path, const fs::path
   return a == b ? "" : "the checkpoint has another state beside its tensors";
 }
 
+// The processes that any thread of `parent` started.
+inline std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> all;
+  std::error_code gone;
+  for (fs::directory_iterator task(fmt::format("/proc/{}/task", parent), gone), end;
+       !gone && task != end; task.increment(gone)) {
+    std::ifstream children(task->path() / "children");
+    for (pid_t pid = 0; children >> pid;) all.push_back(pid);
+  }
+  return all;
+}
+
 // The worker of a rank, as its environment says; 0: there is none.
 inline pid_t worker_of(pid_t parent, int rank) {
-  std::ifstream children(fmt::format("/proc/{}/task/{}/children", parent, parent));
-  for (pid_t pid = 0; children >> pid;) {
+  for (const pid_t pid : children_of(parent)) {
     std::ifstream environment(fmt::format("/proc/{}/environ", pid));
     for (std::string line; std::getline(environment, line, '\0');) {
       if (line == fmt::format("SKEIN_RANK={}", rank)) return pid;

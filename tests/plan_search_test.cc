@@ -1,11 +1,10 @@
 // `skein plan --search` and `--calibrate`, as a user runs them.
-#include "skein/plan/plan_search.h"
-
 #include <fmt/ranges.h>
 
 #include <sstream>
 #include <tuple>
 
+#include "skein/plan/search/search.h"
 #include "skein/schedule/hardware.h"
 #include "tests/places.h"
 #include "tests/testing.h"

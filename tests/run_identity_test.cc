@@ -1,5 +1,3 @@
-#include "skein/config/run_identity.h"
-
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -7,6 +5,7 @@
 
 #include "skein/base/error.h"
 #include "skein/compile/step_programs.h"
+#include "skein/config/run/identity.h"
 #include "skein/ir/graph.h"
 #include "skein/model/llama/llama.h"
 #include "skein/weights/training_state.h"
@@ -129,6 +128,44 @@ TEST(CompareConfigurations, TellsWhatIsAllowedFromWhatIsNot) {
 }
 
 // Heads of half the width: every parameter keeps its shape.
+// The spans count where a run trains on them alone; a checkpoint that does not record them is of an
+// older skein, or of a run that trained on all.
+TEST(CompareConfigurations, OtherLossSpansAreAnotherText) {
+  const auto with = [](const std::string& spans, const char* loss_on) {
+    return configuration([&](Config& config, DecoderConfig&, RunContent& content) {
+      config.data.loss_on = loss_on;
+      content.train->spans_xxh3_128 = spans;
+    });
+  };
+  const Json marked = with("eeeeeeeeeeee", "completion");
+  EXPECT_EQ(changes_text(changes(marked, marked)), "");
+  const std::vector<Change> found = changes(marked, with("ffffffffffff", "completion"));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].key, "data.train");
+  EXPECT_EQ(found[0].kind, ChangeKind::kMeaning);
+  EXPECT_EQ(found[0].before,
+            "/data/corpus.arrow (10 documents, 1000 bytes, xxh3 cccccccc, loss_spans eeeeeeee)");
+  EXPECT_EQ(changes_text(changes(with("", "all"), with("", "all"))), "");
+  const std::vector<Change> to_all = changes(marked, with("", "all"));
+  ASSERT_EQ(to_all.size(), 1u);
+  EXPECT_EQ(to_all[0].key, "data.loss_on");
+  EXPECT_EQ(changes(with("", "all"), marked).size(), 1u);
+  const Comparison old = compare_configurations(with("", "completion"), marked, "m");
+  EXPECT_TRUE(old.changes.empty());
+  EXPECT_EQ(old.not_compared, std::vector<std::string>{"the loss spans of the corpus"});
+
+  // The same of sources.
+  const auto mixed = [](const std::string& spans) {
+    return configuration([&](Config& config, DecoderConfig&, RunContent& content) {
+      config.data.loss_on = "completion";
+      content.train.reset();
+      content.sources = {{"chat", 0.5, {10, 1000, "cccccccccccc", spans}}};
+    });
+  };
+  EXPECT_EQ(changes(mixed("eeeeeeeeeeee"), mixed("ffffffffffff")).at(0).key, "data.source");
+  EXPECT_TRUE(compare_configurations(mixed(""), mixed("eeeeeeeeeeee"), "m").changes.empty());
+}
+
 TEST(CompareConfigurations, SeesHeadsOfHalfTheWidth) {
   const std::vector<Change> found =
       changes(configuration(), configuration([](Config&, DecoderConfig& model, RunContent&) {
@@ -140,6 +177,25 @@ TEST(CompareConfigurations, SeesHeadsOfHalfTheWidth) {
       changes_text(found),
       "model.head_dim 8 → 4, model.num_attention_heads 4 → 8, model.num_key_value_heads 2 → 4");
   for (const Change& change : found) EXPECT_EQ(change.kind, ChangeKind::kMeaning) << change.key;
+}
+
+// A checkpoint of an older skein has no decay_biases: its run decayed them.
+TEST(CompareConfigurations, OfAnOlderRunTheRuleOfWeightDecayIsKnown) {
+  Json older = configuration();
+  std::string text = older.at("config");
+  for (const char* line : {"decay_biases = true\n", "decay_embeddings = true\n"}) {
+    const size_t at = text.find(line);
+    ASSERT_NE(at, text.npos) << line;
+    text.erase(at, std::string(line).size());
+  }
+  older["config"] = text;
+  EXPECT_TRUE(changes(older, configuration()).empty());
+  EXPECT_EQ(
+      changes_text(changes(older, configuration([](Config& config, DecoderConfig&, RunContent&) {
+                             config.optimizer.decay_biases = config.optimizer.decay_embeddings =
+                                 false;
+                           }))),
+      "optimizer.decay_biases true → false, optimizer.decay_embeddings true → false");
 }
 
 TEST(CompareConfigurations, OfAnOlderCheckpointSaysWhatItCannotTell) {
@@ -228,6 +284,42 @@ TEST(ScheduleThatFollows, NamesWhatKeepsTheOneOfBefore) {
   EXPECT_EQ(schedule_that_follows(config, longer, 101), "");
 }
 
+// No row is longer than a window, so that one changes what is exported, and nothing where it is the
+// same in other words. Where RoPE follows from max_position_embeddings, that key has a meaning.
+TEST(CompareModels, KnowsWhichKeysChangeTheFunction) {
+  const auto model = [](const Json& keys) {
+    Json json = {{"hidden_size", 32},
+                 {"num_hidden_layers", 2},
+                 {"num_attention_heads", 4},
+                 {"intermediate_size", 64},
+                 {"vocab_size", 64},
+                 {"num_key_value_heads", 2},
+                 {"max_position_embeddings", 256}};
+    json.update(keys);
+    return parse_decoder(json, "test");
+  };
+  const auto found = [&](const Json& before, const Json& after, bool in_export = true) {
+    return compare_models(model(before), model(after), in_export);
+  };
+  const Json none = {{"model_type", "mistral"}, {"sliding_window", nullptr}};
+  const Json window = {{"model_type", "mistral"}, {"sliding_window", 64}};
+  ASSERT_EQ(found(none, window).size(), 1u);
+  EXPECT_EQ(found(none, window)[0].key, "model.sliding_window");
+  EXPECT_EQ(found(none, window)[0].kind, ChangeKind::kSetting);
+  EXPECT_TRUE(found(none, window, false).empty());
+  EXPECT_TRUE(found({{"model_type", "qwen2"}},
+                    {{"model_type", "qwen2"}, {"sliding_window", 64}, {"max_window_layers", 1}})
+                  .empty());
+
+  const Json yarn = {
+      {"type", "yarn"}, {"factor", nullptr}, {"original_max_position_embeddings", 32}};
+  const auto longer = found({{"rope_scaling", yarn}},
+                            {{"rope_scaling", yarn}, {"max_position_embeddings", 512}}, false);
+  ASSERT_EQ(longer.size(), 1u);
+  EXPECT_EQ(longer[0].key, "model.max_position_embeddings");
+  EXPECT_EQ(longer[0].kind, ChangeKind::kMeaning);
+}
+
 TEST(NeededTensors, AreThoseThatTrainingStores) {
   for (const bool tied : {false, true}) {
     for (const char* mode : {"fp32", "bf16", "bf16-sr", "mixed", "fp8"}) {
@@ -242,7 +334,7 @@ TEST(NeededTensors, AreThoseThatTrainingStores) {
         config.batch = {.global_sequences = 1, .micro_sequences = 1};
         const StepSpec spec = step_spec(config, model, parallel_layout(config, model, 1, 0));
         std::map<std::string, std::string> stored, needed;
-        for (const StateTensor& tensor : state_tensors(training_graphs(spec).training)) {
+        for (const StateTensor& tensor : state_tensors(training_graphs(spec).training, model)) {
           stored[tensor.name] =
               std::string(dtype_name(tensor.spec.dtype)) + tensor.spec.shape.to_string();
         }

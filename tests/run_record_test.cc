@@ -4,7 +4,7 @@
 #include <sys/ioctl.h>
 #include <termios.h>
 
-#include "skein/checkpoint/checkpoint_reader.h"
+#include "skein/checkpoint/find/reader.h"
 #include "tests/parallel_job.h"
 #include "tests/places.h"
 

@@ -8,7 +8,7 @@
 
 #include "skein/backends/backend.h"
 #include "skein/infer/inference.h"
-#include "skein/train/step_runner.h"
+#include "skein/train/loop/step_runner.h"
 #include "tests/comm/rank_threads.h"
 #include "tests/golden_training.h"
 

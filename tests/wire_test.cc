@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-#include "skein/base/exact_sum.h"
-#include "skein/base/units.h"
+#include "skein/base/numbers/exact_sum.h"
+#include "skein/base/text/units.h"
 #include "skein/compile/program_runs.h"
 #include "skein/compile/step_programs.h"
 #include "skein/model/decoder.h"

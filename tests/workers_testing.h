@@ -11,8 +11,8 @@
 #include <string>
 #include <thread>
 
-#include "skein/base/clock.h"
-#include "skein/launch/workers.h"
+#include "skein/base/machine/clock.h"
+#include "skein/launch/node/workers.h"
 
 namespace skein::test {
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes skein/data/testdata/byte_level/: small byte-level BPE tokenizers and the ids that the
+"""Writes skein/data/tokenizer/testdata/byte_level/: small byte-level BPE tokenizers and the ids that the
 `tokenizers` package gives with them. Needs tokenizers; no test runs this.
 
   gpt2/tokenizer.json     GPT-2's pattern, no token before a text
@@ -15,7 +15,7 @@ from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normaliz
                         processors, trainers)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-OUT = ROOT / "skein/data/testdata/byte_level"
+OUT = ROOT / "skein/data/tokenizer/testdata/byte_level"
 
 REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"

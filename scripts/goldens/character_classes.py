@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes skein/prepare/clean/character_classes.inc: what characters are to the rules of cleaning.
+"""Writes skein/prepare/clean/words/character_classes.inc: what characters are to the rules of cleaning.
 
-    scripts/goldens/character_classes.py > skein/prepare/clean/character_classes.inc
+    scripts/goldens/character_classes.py > skein/prepare/clean/words/character_classes.inc
 
 Needs the PyPI packages datatrove==0.10.1, spacy and what it asks for. Every class is found by asking
 the library (or Python itself) about every character.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes skein/prepare/testdata/clean/: documents, and what datatrove, spaCy and ftfy make of them.
+"""Writes skein/prepare/clean/testdata/: documents, and what datatrove, spaCy and ftfy make of them.
 
     scripts/goldens/clean.py
 
@@ -22,7 +22,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from clean import QUESTIONS, theirs  # noqa: E402
 from clean_documents import ODD, documents, fragments  # noqa: E402
 
-FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "skein", "prepare", "testdata", "clean")
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "skein", "prepare", "clean", "testdata")
 EXCEPTIONS = [text for text in spacy.blank("en").tokenizer.rules if text.strip()]
 
 EMAILS = """joe@example.com <a.b+c@d.co.uk>, x@y z@.com q@w.e- a..b@c.de .a@b.cd a.@b.cd é@b.cd éa@b.cd éa.b@c.de !a@b.cd _a@b.cd

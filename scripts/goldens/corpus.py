@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes skein/data/testdata/corpus/: small corpora as Hugging Face `datasets` and pyarrow write them. Needs both;
+"""Writes skein/data/corpus/testdata/: small corpora as Hugging Face `datasets` and pyarrow write them. Needs both;
 no test runs this. Their documents: "first document", "", "zweites Dokument: äöü €", "line\\nbreak", and 40 times
 "repeat ".
 
@@ -16,7 +16,7 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-OUT = pathlib.Path(__file__).resolve().parents[2] / "skein/data/testdata/corpus"
+OUT = pathlib.Path(__file__).resolve().parents[2] / "skein/data/corpus/testdata"
 DOCUMENTS = ["first document", "", "zweites Dokument: äöü €", "line\nbreak", "repeat " * 40]
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the fingerprints that skein/data/corpus_fingerprint_test.cc expects, by the xxhash package.
+"""Prints the fingerprints that skein/data/lanes/corpus_fingerprint_test.cc expects, by the xxhash package.
 
     scripts/goldens/corpus_fingerprint.py        needs: pip install xxhash
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes tests/goldens/<family>: what transformers' <Family>ForCausalLM computes for small random models.
 
-    scripts/goldens/decoders.py [FAMILY…]        all of them; needs torch, transformers and safetensors
+    scripts/goldens/decoders.py [FAMILY[/CASE]…]  all of them; needs torch, transformers and safetensors
 
 Every number is float32, eager attention, on a CPU. A case is a folder:
   config.json, model.safetensors   the model, in the older or the newer spelling of config.json
@@ -12,7 +12,7 @@ Every number is float32, eager attention, on a CPU. A case is a folder:
   first_gradients.safetensors      the gradients of step 1, before clipping
 `llama/import_bfloat16` is a folder as save_pretrained writes it, in bfloat16 and several shards; its
 log-probabilities are those of the same weights widened to float32; `llama/import_float16` is the same in float16. llama/rope.json holds inverse
-frequencies. Prints how far the same training strays when it is computed with float64 weights and
+frequencies, llama/rope_scaling.json those of types that depend on more: with the length of the text and the attention factor. Prints how far the same training strays when it is computed with float64 weights and
 products (norms and the loss stay float32, as transformers has it): the part of a tolerance that
 rounding alone uses up.
 """
@@ -27,6 +27,7 @@ import numpy
 import torch
 from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 NUM_STEPS = 100
@@ -46,6 +47,14 @@ LLAMA3_ROPE = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 32,
 }
+
+
+YARN_ROPE = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0,
+             "original_max_position_embeddings": 32, "beta_fast": 16.0, "mscale": 0.7,
+             "mscale_all_dim": 1.0}
+LONGROPE = {"rope_type": "longrope", "rope_theta": 10000.0, "factor": 4.0,
+            "original_max_position_embeddings": 48, "short_factor": [1.0, 1.1, 1.25, 1.5],
+            "long_factor": [1.0, 1.9, 3.1, 4.2]}
 
 
 def default_rope(theta=10000.0):
@@ -81,6 +90,14 @@ LLAMA = {
              intermediate_size=50, vocab_size=101, attention_bias=True, mlp_bias=True,
              tie_word_embeddings=True, rope_parameters=default_rope()),
         45, True, False),
+    "yarn_rope": (
+        dict(hidden_size=32, num_attention_heads=2, num_key_value_heads=1, intermediate_size=72,
+             vocab_size=96, max_position_embeddings=128, rope_parameters=YARN_ROPE),
+        72, False, True),
+    "longrope": (  # rows take long_factor, the shorter texts of tokens.json short_factor
+        dict(hidden_size=32, num_attention_heads=4, num_key_value_heads=2, intermediate_size=64,
+             vocab_size=90, max_position_embeddings=128, rope_parameters=LONGROPE),
+        64, False, False),
 }
 
 
@@ -108,6 +125,10 @@ MISTRAL = {
              intermediate_size=80, vocab_size=110, sliding_window=None,
              rope_parameters=default_rope(1000000.0)),
         36, False, False),
+    "window": (  # as long as the longest text of tokens.json, and longer than the rows
+        dict(hidden_size=32, num_attention_heads=4, num_key_value_heads=2, intermediate_size=64,
+             vocab_size=80, sliding_window=100, rope_parameters=default_rope()),
+        40, False, True),
 }
 FAMILIES = {"llama": (LLAMA, 21), "qwen3": (QWEN3, 41), "qwen2": (QWEN2, 51), "mistral": (MISTRAL, 61)}
 
@@ -302,10 +323,54 @@ def write_rope(path):
     path.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 
 
+def yarn(**keys):
+    return {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0,
+            "original_max_position_embeddings": 4096} | keys
+
+
+def write_rope_scaling(path):
+    cases = []
+    for head_dim in (8, 22, 64, 128):
+        half = head_dim // 2
+        short, long = [1 + i / 50 for i in range(half)], [1 + i / 7 for i in range(half)]
+        longrope = {"rope_type": "longrope", "rope_theta": 10000.0, "short_factor": short,
+                    "long_factor": long, "original_max_position_embeddings": 4096}
+        dynamic = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 3.0}
+        for rope, length in (
+                (yarn(), None), (yarn(rope_theta=1000000.0), None), (yarn(factor=40.0), None),
+                (yarn(attention_factor=0.8), None), (yarn(beta_fast=64.0, beta_slow=2.0), None),
+                (yarn(mscale=0.707, mscale_all_dim=1.0), None), (yarn(mscale=0.707), None),
+                (yarn(truncate=False), None), (yarn(truncate=None, beta_slow=0.0), None),
+                (yarn(factor=None), None), (yarn(original_max_position_embeddings=8), None),
+                (yarn(factor=1.0), None),
+                (longrope, 4096), (longrope, 4097), (longrope | {"factor": 8.0}, 9000),
+                (longrope | {"attention_factor": 1.3}, 1), (dynamic, 100), (dynamic, 16384)):
+            keys = dict(hidden_size=head_dim * 2, num_attention_heads=2, num_hidden_layers=1,
+                        intermediate_size=8, vocab_size=8, max_position_embeddings=16384)
+            config = LlamaConfig(**keys, rope_parameters=dict(rope))
+            table, factor = ROPE_INIT_FUNCTIONS[rope["rope_type"]](config, None, seq_len=length)
+            cases.append({"config": keys | {"rope_parameters": rope}, "text_length": length or 1,
+                          "attention_factor": factor,
+                          "inverse_frequencies": float32_text(table.tolist())})
+    path.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
+
+
+def write_named(family, name):
+    out = Path("tests/goldens") / family
+    cases, first_seed = FAMILIES[family]
+    if name == "rope_scaling.json":
+        return write_rope_scaling(out / name)
+    shutil.rmtree(out / name, ignore_errors=True)
+    write_case(family, name, out / name, first_seed + list(cases).index(name))
+
+
 def main():
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
     for family in sys.argv[1:] or FAMILIES:
+        if "/" in family:
+            write_named(*family.split("/"))
+            continue
         out = Path("tests/goldens") / family
         shutil.rmtree(out, ignore_errors=True)
         cases, first_seed = FAMILIES[family]
@@ -315,6 +380,7 @@ def main():
             write_import(out / "import_bfloat16", "bfloat16", 100)
             write_import(out / "import_float16", "float16", 101)
             write_rope(out / "rope.json")
+            write_rope_scaling(out / "rope_scaling.json")
 
 
 if __name__ == "__main__":

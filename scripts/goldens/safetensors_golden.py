@@ -1,4 +1,4 @@
-"""Writes skein/checkpoint/testdata/golden.safetensors with the Python safetensors package.
+"""Writes skein/checkpoint/format/testdata/golden.safetensors with the Python safetensors package.
 
     python scripts/goldens/safetensors_golden.py
 """
@@ -20,5 +20,5 @@ tensors = {
     "empty": torch.zeros(0, 4),
 }
 root = pathlib.Path(__file__).resolve().parents[2]
-path = root / "skein" / "checkpoint" / "testdata" / "golden.safetensors"
+path = root / "skein" / "checkpoint" / "format" / "testdata" / "golden.safetensors"
 save_file(tensors, path, metadata={"format": "pt", "note": "a \"quoted\" naïve text"})

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes skein/prepare/testdata/dedup/words.json: texts, and their words as datatrove simplifies them.
+"""Writes skein/prepare/dedup/testdata/words.json: texts, and their words as datatrove simplifies them.
 
-    scripts/goldens/simplify_text.py > skein/prepare/testdata/dedup/words.json
+    scripts/goldens/simplify_text.py > skein/prepare/dedup/testdata/words.json
 
 Needs the PyPI packages datatrove and regex. The texts have no symbols that datatrove keeps and Skein
 takes for separators (¿, ، and । among them), and no script without spaces: docs/deduplication.md says

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes skein/record/testdata/tensorboard.tfevents with TensorBoard's own writer and protobuf messages.
+"""Writes skein/record/files/testdata/tensorboard.tfevents with TensorBoard's own writer and protobuf messages.
 With a folder as argument, prints instead what TensorBoard reads from it. No test runs this."""
 import pathlib
 import sys
@@ -33,7 +33,7 @@ def read(folder):
 if len(sys.argv) > 1:
     read(sys.argv[1])
 else:
-    path = pathlib.Path(__file__).parents[2] / "skein/record/testdata/tensorboard.tfevents"
+    path = pathlib.Path(__file__).parents[2] / "skein/record/files/testdata/tensorboard.tfevents"
     with open(path, "wb") as file:
         writer = record_writer.RecordWriter(file)
         for event in events():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes skein/data/testdata/tokenizer/: small SentencePiece models and the ids that the `sentencepiece`
+"""Writes skein/data/tokenizer/testdata/models/: small SentencePiece models and the ids that the `sentencepiece`
 package gives with them. Needs sentencepiece; no test runs this.
 
   llama/tokenizer.model    BPE with byte fallback, trained with Llama 2's options
@@ -21,7 +21,7 @@ import sys
 import sentencepiece
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-OUT = ROOT / "skein/data/testdata/tokenizer"
+OUT = ROOT / "skein/data/tokenizer/testdata/models"
 
 LLAMA = dict(model_type="bpe", byte_fallback=True, split_digits=True, allow_whitespace_only_pieces=True,
              normalization_rule_name="identity", remove_extra_whitespaces=False, add_dummy_prefix=True,

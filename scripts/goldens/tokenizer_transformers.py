@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes skein/data/testdata/tokenizer/transformers.json: for which files of Skein's transformers gives, with every
+"""Writes skein/data/tokenizer/testdata/models/transformers.json: for which files of Skein's transformers gives, with every
 text of ids.json, SentencePiece's ids after BOS. Needs transformers, xxhash; no test runs this.
 
     scripts/goldens/tokenizer_transformers.py build/skein
@@ -19,7 +19,7 @@ import tokenizers
 import transformers
 import xxhash
 
-FOLDER = pathlib.Path(__file__).resolve().parents[2] / "skein/data/testdata/tokenizer"
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / "skein/data/tokenizer/testdata/models"
 MODELS = ["llama", "bare", "trim", "symbols"]
 
 

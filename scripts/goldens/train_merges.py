@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes skein/data/testdata/byte_level/learnt.json: small documents, and the merges that `tokenizers`
+"""Writes skein/data/tokenizer/testdata/byte_level/learnt.json: small documents, and the merges that `tokenizers`
 learns from them with the patterns of GPT-2, Llama 3 and Qwen 2. Needs tokenizers.
 
     scripts/goldens/train_merges.py
@@ -10,7 +10,7 @@ import random
 
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-OUT = pathlib.Path(__file__).resolve().parents[2] / "skein/data/testdata/byte_level"
+OUT = pathlib.Path(__file__).resolve().parents[2] / "skein/data/tokenizer/testdata/byte_level"
 
 
 def documents():

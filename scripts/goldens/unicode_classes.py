@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes skein/bpe/unicode_ranges.inc: which characters \\p{L}, \\p{N} and \\s mean to `tokenizers`.
+"""Writes skein/bpe/unicode/ranges.inc: which characters \\p{L}, \\p{N} and \\s mean to `tokenizers`.
 
-    scripts/goldens/unicode_classes.py > skein/bpe/unicode_ranges.inc
+    scripts/goldens/unicode_classes.py > skein/bpe/unicode/ranges.inc
 
 Needs the PyPI package tokenizers, whose regular expressions say what a class holds.
 """

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "skein/base/mutex.h"
+#include "skein/base/threads/mutex.h"
 
 namespace skein::bpe {
 

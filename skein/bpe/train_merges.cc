@@ -4,7 +4,7 @@
 #include <queue>
 #include <unordered_map>
 
-#include "skein/bpe/byte_alphabet.h"
+#include "skein/bpe/unicode/byte_alphabet.h"
 
 namespace skein::bpe {
 namespace {

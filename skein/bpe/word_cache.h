@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "skein/base/prefetch.h"
+#include "skein/base/machine/prefetch.h"
 
 namespace skein::bpe {
 

@@ -2,6 +2,8 @@
 // standard error and an exit code.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <omp.h>
+#include <openssl/crypto.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -13,16 +15,19 @@
 #include <string_view>
 #include <system_error>
 
-#include "skein/base/brief_spins.h"
-#include "skein/base/crash_signals.h"
 #include "skein/base/exception.h"
-#include "skein/base/log.h"
-#include "skein/base/lost_pages.h"
-#include "skein/cli/commands.h"
+#include "skein/base/files/lost_pages.h"
+#include "skein/base/machine/brief_spins.h"
+#include "skein/base/machine/cores.h"
+#include "skein/base/machine/crash_signals.h"
+#include "skein/base/machine/stack_room.h"
+#include "skein/base/text/log.h"
+#include "skein/cli/commands/commands.h"
 #include "skein/cli/early_stop.h"
-#include "skein/cli/examples.h"
-#include "skein/cli/parse_error.h"
-#include "skein/cli/version.h"
+#include "skein/cli/help/examples.h"
+#include "skein/cli/help/parse_error.h"
+#include "skein/cli/shared/build_info.h"
+#include "skein/cli/shared/print.h"
 
 namespace skein {
 namespace {
@@ -36,22 +41,17 @@ constexpr AddCommand kCommands[] = {
     add_check_command, add_launch_command,   add_completion_command, add_version_command,
 };
 
-// Prints one line of valid UTF-8, whatever names and bytes the message quotes.
+// Prints one line, whatever names and bytes the message quotes.
 void print_error(std::string_view message) {
-  constexpr auto kReplace = OrderedJson::error_handler_t::replace;
-  const OrderedJson utf8 = OrderedJson::parse(OrderedJson(message).dump(-1, ' ', false, kReplace));
-  std::string line = utf8.get<std::string>();
-  std::replace_if(
-      line.begin(), line.end(), [](unsigned char c) { return c < 0x20; }, ' ');
-  fmt::print(stderr, "skein: {}\n", line);
+  std::string line(message);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  print_line(stderr, "skein: {}", line);
 }
 
 int parse_failed(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  const std::string text = explain_parse_error(app, error, argc, argv);
-  const bool says_more = text.find("did you mean") != text.npos ||
-                         text.find("skein ") != text.npos || text.find("--help") != text.npos ||
-                         dynamic_cast<const CLI::ValidationError*>(&error) != nullptr;
-  print_error(says_more ? text : text + ": --help says what there is");
+  const Explanation explained = explain_parse_error(app, error, argc, argv);
+  print_error(explained.says_what_helps ? explained.text
+                                        : explained.text + ": --help says what there is");
   return kExitUsage;
 }
 
@@ -102,6 +102,10 @@ bool is_run(int argc, char** argv) {
 
 int skein_main(int argc, char** argv) {
   take_back_crash_signals();
+  outlive_file_size_limit();
+  // Threads that nobody waits for may end while the process does: libcrypto would then clean up for
+  // them what it has freed already.
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   const bool runs = is_run(argc, argv);
   if (runs) answer_early_stops();
   keep_standard_streams();
@@ -118,7 +122,7 @@ int skein_main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const bool is_answer = error.get_exit_code() == 0;  // --help or --version, not a mistake
-    if (!is_answer || !explain_unknown_command(app, argc, argv).empty()) {
+    if (!is_answer || !explain_unknown_command(app, argc, argv).text.empty()) {
       return parse_failed(app, error, argc, argv);
     }
     std::ostringstream text;  // the text of --help or --version
@@ -132,8 +136,10 @@ int skein_main(int argc, char** argv) {
     if (runs) hold_early_stops();
     spin_briefly(argv);
     if (runs) answer_early_stops();
+    // OpenMP counts cores, and knows nothing of quotas.
+    if (std::getenv("OMP_NUM_THREADS") == nullptr) omp_set_num_threads(num_cores());
   }
-  for (const std::string& note : context.notes) fmt::print(stderr, "{}\n", note);
+  for (const std::string& note : context.notes) print_line(stderr, "{}", note);
   log::start();
   return run_command(context.run);
 }
@@ -143,5 +149,10 @@ int skein_main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   ::prctl(PR_SET_NAME, "skein");  // what was started through /proc/self/exe is called exe otherwise
-  return skein::skein_main(argc, argv);
+  try {
+    return skein::run_with_stack([&] { return skein::skein_main(argc, argv); });
+  } catch (const skein::Error& error) {  // there is no room for a stack
+    skein::print_error(error.what());
+    return skein::exit_code_of(error);
+  }
 }

@@ -1,5 +1,5 @@
 #include "skein/base/error.h"
-#include "skein/base/units.h"
+#include "skein/base/text/units.h"
 #include "skein/comm/shares.h"
 
 namespace skein {

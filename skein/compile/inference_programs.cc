@@ -1,8 +1,8 @@
 #include "skein/compile/inference_programs.h"
 
 #include "skein/passes/fuse_residual.h"
+#include "skein/passes/memory/plan_memory.h"
 #include "skein/passes/pass.h"
-#include "skein/passes/plan_memory.h"
 #include "skein/passes/simplify.h"
 
 namespace skein {

@@ -1,5 +1,5 @@
 // Programs of pairs of micro-batches: what they consist of, in what order, and where it lies.
-#include "skein/passes/pair_programs.h"
+#include "skein/passes/overlap/pair_programs.h"
 
 #include <gtest/gtest.h>
 

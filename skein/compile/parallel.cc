@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "skein/base/divisors.h"
 #include "skein/base/error.h"
+#include "skein/base/text/divisors.h"
 #include "skein/config/batches.h"
 #include "skein/config/node_range.h"
 #include "skein/model/placement.h"

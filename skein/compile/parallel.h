@@ -15,7 +15,7 @@
 #include "skein/base/error.h"
 #include "skein/comm/branches.h"
 #include "skein/config/config.h"
-#include "skein/data/batch_ramp.h"
+#include "skein/data/lanes/batch_ramp.h"
 #include "skein/model/decoder.h"
 #include "skein/tensor/mesh.h"
 

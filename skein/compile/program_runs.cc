@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "skein/base/units.h"
-#include "skein/passes/pair_programs.h"
+#include "skein/base/text/units.h"
+#include "skein/passes/overlap/pair_programs.h"
 
 namespace skein {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "skein/compile/step_programs.h"
-#include "skein/passes/check_memory.h"
+#include "skein/passes/memory/check_memory.h"
 
 namespace skein {
 
@@ -32,8 +32,8 @@ std::vector<ProgramRun> step_order(const StepSpec& spec, const ProgramSet& progr
 using ProgramRuns = std::map<std::string, int64_t, std::less<>>;
 ProgramRuns program_runs(const StepSpec& spec, const ProgramSet& programs);
 
-// The runs that passes/check_memory.h simulates: two steps with an evaluation between them, with as
-// many micro-batches as it takes to use every activation slot.
+// The runs that passes/memory/check_memory.h simulates: two steps with an evaluation between them,
+// with as many micro-batches as it takes to use every activation slot.
 std::vector<MemoryRun> rehearsal(const StepSpec& spec, const ProgramSet& programs);
 
 }  // namespace skein

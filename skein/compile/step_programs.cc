@@ -3,15 +3,16 @@
 #include <bit>
 #include <list>
 
-#include "skein/base/divisors.h"
+#include "skein/base/text/divisors.h"
 #include "skein/compile/program_runs.h"
 #include "skein/config/batches.h"
 #include "skein/model/decoder.h"
+#include "skein/model/rope.h"
 #include "skein/ops/fold/fold.h"
 #include "skein/ops/ops.h"
 #include "skein/ops/simd/cpu_kind.h"
-#include "skein/passes/pair_programs.h"
-#include "skein/passes/plan_memory.h"
+#include "skein/passes/memory/plan_memory.h"
+#include "skein/passes/overlap/pair_programs.h"
 #include "skein/passes/use_fp8.h"
 #include "skein/weights/model_source.h"
 
@@ -23,10 +24,39 @@ bool takes_source(const ModelConfig& model) {
   return model.hf_config.empty() && !model.init_from.empty();
 }
 
+// Whether weight decay applies to a parameter.
+bool decays(const OptimizerConfig& optimizer, const ParameterSpec& parameter) {
+  if (parameter.is_norm) return optimizer.decay_norms;
+  if (parameter.is_bias) return optimizer.decay_biases;
+  if (parameter.is_embedding) return optimizer.decay_embeddings;
+  return true;
+}
+
 Json model_json(const ModelConfig& model) {
-  if (!takes_source(model)) return hf_config_json(model, Json::object());
-  require_init_from(model.init_from);
-  return hf_config_json(model, source_model_json(model.init_from));
+  const bool of_source = takes_source(model);
+  if (of_source) require_init_from(model.init_from);
+  Json json =
+      hf_config_json(model, of_source ? source_model_json(model.init_from) : Json::object());
+  if (model.hf_config.empty() && !of_source) complete_inline_model(json);
+  prefer_given_rope(model.inline_keys, json);
+  return json;
+}
+
+void check_sequence_length(int64_t length, const DecoderConfig& model) {
+  if (length > model.max_position_embeddings) {
+    fail(ErrorCode::kUsage,
+         "data.sequence_length is {}, the model has max_position_embeddings = {}: expected at "
+         "most that; what is exported would not read longer texts",
+         length, model.max_position_embeddings);
+  }
+  const TextLimit limit = text_limit(model);
+  if (length <= limit.tokens) return;
+  fail(ErrorCode::kUsage,
+       "data.sequence_length is {}, and the model has {} = {}: expected at most {}, where every "
+       "token attends to all before it; Skein has no attention over a shorter window. Set "
+       "data.sequence_length={}, or model.sliding_window=0 for a model without the window, which "
+       "computes something else beyond it",
+       length, limit.key, limit.tokens, limit.tokens, limit.tokens);
 }
 
 }  // namespace
@@ -52,17 +82,14 @@ DecoderConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vo
            key, model.family->model_type);
     }
     if (model.vocab_size < tokenizer_vocab_size.value_or(0)) {
-      fail(ErrorCode::kUsage,
-           "the model's vocab_size is {}, the tokenizer {} has {} tokens: set model.vocab_size to "
-           "at least that",
-           model.vocab_size, config.data.tokenizer, *tokenizer_vocab_size);
+      fail(ErrorCode::kUsage, "the model's vocab_size is {}, the tokenizer {} has {} tokens: {}",
+           model.vocab_size, config.data.tokenizer, *tokenizer_vocab_size,
+           config.model.init_from.empty()
+               ? "set model.vocab_size to at least that"
+               : "expected a row for each. If tokens were added to it, transformers adds rows: "
+                 "model.resize_token_embeddings(len(tokenizer)), then model.save_pretrained(…)");
     }
-    if (config.data.sequence_length > model.max_position_embeddings) {
-      fail(ErrorCode::kUsage,
-           "data.sequence_length is {}, the model has max_position_embeddings = {}: expected at "
-           "most that; what is exported would not read longer texts",
-           config.data.sequence_length, model.max_position_embeddings);
-    }
+    check_sequence_length(config.data.sequence_length, model);
     return model;
   } catch (const Error& error) {
     const bool is_mistake = error.code() == ErrorCode::kInvalid ||
@@ -162,12 +189,12 @@ StepSpec step_spec(const Config& config, const DecoderConfig& model, const Paral
   update.bucket_bytes = bucket_bytes(num_parameters(model));
   update.num_corpora = std::max<int64_t>(1, std::ssize(config.data.source));
   update.stage = layout.stage();
-  if (!config.optimizer.decay_norms) {
-    std::set<std::string, std::less<>> norms;
-    for (const ParameterSpec& parameter : parameter_specs(model)) {
-      if (parameter.is_norm) norms.insert(parameter.name);
-    }
-    update.decays = [norms](std::string_view parameter) { return !norms.contains(parameter); };
+  std::set<std::string, std::less<>> spared;
+  for (const ParameterSpec& parameter : parameter_specs(model)) {
+    if (!decays(config.optimizer, parameter)) spared.insert(parameter.name);
+  }
+  if (!spared.empty()) {
+    update.decays = [spared](std::string_view parameter) { return !spared.contains(parameter); };
   }
   return spec;
 }

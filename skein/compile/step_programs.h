@@ -6,7 +6,7 @@
 //           gradient sums that others add to; "backward.only" for a step with one alone, where
 //           batches grow and other steps have more
 //           pair, pair.first: the backward of a micro-batch and the forward of the next one, where
-//           they run in pairs (passes/pair_programs.h)
+//           they run in pairs (passes/overlap/pair_programs.h)
 //           update: one a step
 //           round_weights: once a step, before the first micro-batch, where 8-bit weights are kept
 //           evaluate: the loss of a micro-batch; evaluate_total: the sum over ranks
@@ -125,7 +125,7 @@ StepPasses step_passes(const StepSpec& spec);
 // Once a step, before the first micro-batch, where there are weights to round.
 inline constexpr const char* kRoundWeightsProgram = "round_weights";
 
-// Checks: that every program finds in memory what the graphs say (passes/check_memory.h).
+// Checks: that every program finds in memory what the graphs say (passes/memory/check_memory.h).
 ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
                          const KernelTable& kernels, Checks checks = Checks::kAll);
 

@@ -8,13 +8,13 @@
 #include "skein/passes/differentiate.h"
 #include "skein/passes/fuse_residual.h"
 #include "skein/passes/hoist_transient.h"
-#include "skein/passes/overlap.h"
-#include "skein/passes/overlap_layers.h"
-#include "skein/passes/shard.h"
+#include "skein/passes/overlap/overlap.h"
+#include "skein/passes/overlap/overlap_layers.h"
+#include "skein/passes/parallel/shard.h"
+#include "skein/passes/parallel/take_stage.h"
+#include "skein/passes/parallel/zero.h"
 #include "skein/passes/simplify.h"
-#include "skein/passes/take_stage.h"
 #include "skein/passes/use_fp8.h"
-#include "skein/passes/zero.h"
 
 namespace skein {
 namespace {
@@ -27,6 +27,7 @@ DecoderOptions decoder_options(const StepSpec& spec) {
   options.sequences = spec.micro_sequences * spec.layout.data_degree();
   options.token_ranks = spec.layout.data_degree() * spec.layout.mesh.size("cp");
   options.sequence_length = spec.sequence_length;
+  options.vocabulary_ranks = vocabulary_ranks(spec.layout.mesh);
   options.documents = spec.documents;
   options.repeatable = spec.repeatable;
   options.head_block_tokens = spec.head_block_tokens;

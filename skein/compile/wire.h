@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "skein/base/json.h"
+#include "skein/base/text/json.h"
 #include "skein/compile/program_runs.h"
 #include "skein/ir/program.h"
 #include "skein/runtime/executor.h"

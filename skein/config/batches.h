@@ -4,7 +4,7 @@
 #pragma once
 
 #include "skein/config/config.h"
-#include "skein/data/batch_ramp.h"
+#include "skein/data/lanes/batch_ramp.h"
 
 namespace skein {
 

@@ -8,14 +8,16 @@
 #include <set>
 
 #include "skein/base/error.h"
-#include "skein/base/file.h"
-#include "skein/base/hub_name.h"
-#include "skein/base/toml.h"
-#include "skein/config/config_fields.h"
-#include "skein/config/config_length.h"
+#include "skein/base/files/file.h"
+#include "skein/base/files/open_file.h"
+#include "skein/base/text/hub_name.h"
+#include "skein/base/text/toml.h"
+#include "skein/config/fields.h"
+#include "skein/config/length.h"
 #include "skein/config/model_key_value.h"
 #include "skein/config/other_words.h"
 #include "skein/config/sweep_folder.h"
+#include "skein/config/written_names.h"
 #include "skein/objects/place.h"
 
 namespace skein {
@@ -308,9 +310,9 @@ void put_in_config_dir(Config& config, const fs::path& file) {
 
 std::string config_file_of(const std::string& path) {
   std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) return path;
+  if (!fs::is_directory(path, ignored)) return path;  // reading it says why
   const fs::path file = fs::path(path) / "config.toml";
-  if (fs::exists(file, ignored)) return file.string();
+  if (is_there(file)) return file.string();
   fail(
       ErrorCode::kUsage,
       "{} is a folder without a config.toml: expected a configuration file, or the folder of a run "
@@ -328,6 +330,7 @@ Config load_config(const std::string& path, std::span<const std::string> overrid
   }
   Config config = parse_config(text, path, overrides);
   put_in_config_dir(config, path);
+  check_utf8(config, path);
   check_config(config, path, use);
   return config;
 }

@@ -1,6 +1,6 @@
 // The configuration of a run: reads TOML, and gives checked and typed values.
 //
-// Format   docs/configuration.md. Every key is one row of the table in config_fields.cc; parsing,
+// Format   docs/configuration.md. Every key is one row of the table in fields.cc; parsing,
 //          `--set`, types, ranges, spelling suggestions, the printed form and the reference in the
 //          documentation all derive from it. The defaults are the initialisers below.
 // Errors   Error{kUsage} naming the file and line (or the --set), the key, what was found and what
@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "skein/base/json.h"
+#include "skein/base/text/json.h"
 #include "skein/optim/learning_rate.h"
 
 namespace skein {
@@ -24,7 +24,7 @@ struct RunConfig {
   std::string dir = "runs/demo";
   int64_t seed = 1;
   int64_t steps = 2000;
-  double epochs = 0;  // 0 once converted to steps (config_length.h); tokens likewise
+  double epochs = 0;  // 0 once converted to steps (length.h); tokens likewise
   int64_t tokens = 0;
   std::string resume = "auto";
   std::string accept_changes;  // keys of acceptable_changes()
@@ -63,8 +63,10 @@ struct DataConfig {
   std::vector<DataSource> validation_set;  // beside validation; their weights mean nothing
   int64_t sequence_length = 4096;
   bool document_mask = true;
-  int64_t lanes = 0;         // 0: those of the checkpoint, or of the largest batch
-  std::string skip_batches;  // SkippedBatches::parse
+  std::string special_tokens = "text";
+  std::string loss_on = "all";  // or "completion"
+  int64_t lanes = 0;            // 0: those of the checkpoint, or of the largest batch
+  std::string skip_batches;     // SkippedBatches::parse
   int64_t cache_bytes = int64_t{2} << 30;
   bool operator==(const DataConfig&) const = default;
 };
@@ -78,7 +80,7 @@ struct BatchConfig {
 
 struct OptimizerConfig {
   double learning_rate = 3e-4;
-  double min_learning_rate = 3e-5;  // where it is not set: learning_rate_floor (config_length.h)
+  double min_learning_rate = 3e-5;  // where it is not set: learning_rate_floor (length.h)
   double min_learning_rate_ratio = 0.1;
   std::string schedule = "cosine";
   int64_t warmup_steps = 2000;
@@ -89,6 +91,8 @@ struct OptimizerConfig {
   double epsilon = 1e-5;
   double weight_decay = 0.1;
   bool decay_norms = true;
+  bool decay_biases = true;
+  bool decay_embeddings = true;
   double clip_norm = 1.0;
   bool operator==(const OptimizerConfig&) const = default;
 };
@@ -143,6 +147,11 @@ struct LaunchConfig {
   bool supervise = false;
   std::string rendezvous;
   std::string secret_file;
+  std::string etcd_ca_file;
+  std::string etcd_cert_file;
+  std::string etcd_key_file;
+  std::string etcd_user;
+  std::string etcd_password_file;
   double collective_timeout_s = 60;
   double hang_timeout_s = 300;
   int64_t max_restarts = 100;
@@ -160,7 +169,7 @@ struct DeviceConfig {
 };
 
 struct LogConfig {
-  int64_t every_steps = 0;  // 0: not set (record/progress.h)
+  int64_t every_steps = 0;  // 0: not set (record/log/progress.h)
   bool tensorboard = true;
   std::string prometheus;
   int64_t trace_step = 0;
@@ -224,7 +233,7 @@ inline constexpr std::string_view kConfigDir = "{config_dir}";
 std::string config_file_of(const std::string& path);
 
 // Reads `path`, applies the overrides ("section.key=value") in order, expands {config_dir}, and
-// checks the result. run.epochs is converted later, by count_epochs (config_length.h).
+// checks the result. run.epochs is converted later, by count_epochs (length.h).
 Config load_config(const std::string& path, std::span<const std::string> overrides = {},
                    ConfigUse use = ConfigUse::kTrain);
 

@@ -1,6 +1,6 @@
 #include "skein/config/data_feed.h"
 
-#include "skein/objects/object_url.h"
+#include "skein/objects/url.h"
 
 namespace skein {
 

@@ -10,9 +10,9 @@
 
 #include "skein/config/batches.h"
 #include "skein/config/config.h"
-#include "skein/data/blocks.h"
-#include "skein/data/mixture.h"
-#include "skein/data/tokenizer.h"
+#include "skein/data/lanes/blocks.h"
+#include "skein/data/lanes/mixture.h"
+#include "skein/data/tokenizer/tokenizer.h"
 
 namespace skein {
 
@@ -51,7 +51,10 @@ class DataFeed {
     options.sequence_length = config.data.sequence_length;
     options.document_mask = config.data.document_mask;
     options.prepend_bos = config.data.document_mask;
+    options.special_tokens =
+        config.data.special_tokens == "parse" ? SpecialTokens::kParse : SpecialTokens::kText;
     options.vocab_size = vocab_size;
+    options.completion_only = config.data.loss_on == "completion";
     return options;
   }
 

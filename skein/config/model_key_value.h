@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "skein/base/json.h"
-#include "skein/base/toml.h"
+#include "skein/base/text/json.h"
+#include "skein/base/text/toml.h"
 #include "skein/model/decoder.h"
 
 namespace skein {

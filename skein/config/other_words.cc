@@ -122,8 +122,8 @@ constexpr OtherWord kWords[] = {
      "finetune fine_tune finetuning finetune_from model_name_or_path pretrained from_pretrained "
      "pretrained_model pretrained_model_name_or_path init_checkpoint load_weights",
      "model.init_from",
-     "a Hugging Face folder or a checkpoint: its weights, in a run of its own. Of prompts and "
-     "answers no part can be masked",
+     "a Hugging Face folder or a checkpoint: its weights, in a run of its own; of conversations "
+     "the loss may be that of answers alone: data.loss_on",
      true},
     {"LoRA, adapters", "lora lora_rank lora_r lora_alpha peft qlora adapter", "",
      "not there: every weight is trained"},

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "skein/base/error.h"
-#include "skein/config/config_fields.h"
+#include "skein/config/fields.h"
 #include "tests/error_of.h"
 
 namespace skein {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "skein/base/file.h"
+#include "skein/base/files/file.h"
 
 namespace skein {
 

@@ -4,10 +4,10 @@
 #include <array>
 #include <map>
 
-#include "skein/base/clock.h"
 #include "skein/base/error.h"
 #include "skein/base/exception.h"
-#include "skein/base/units.h"
+#include "skein/base/machine/clock.h"
+#include "skein/base/text/units.h"
 
 namespace skein {
 namespace {

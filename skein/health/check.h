@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "skein/base/json.h"
+#include "skein/base/text/json.h"
 
 namespace skein {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "skein/base/clock.h"
 #include "skein/base/error.h"
+#include "skein/base/machine/clock.h"
 #include "skein/runtime/device_buffer.h"
 
 namespace skein {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "skein/base/clock.h"
 #include "skein/base/error.h"
-#include "skein/base/units.h"
+#include "skein/base/machine/clock.h"
+#include "skein/base/text/units.h"
 #include "skein/runtime/device_buffer.h"
 #include "skein/runtime/host_memory.h"
 

@@ -10,19 +10,17 @@
 #include <cmath>
 #include <ctime>
 
-#include "skein/base/clock.h"
 #include "skein/base/error.h"
-#include "skein/base/units.h"
+#include "skein/base/files/open_file.h"
+#include "skein/base/machine/clock.h"
+#include "skein/base/text/units.h"
 
 namespace skein {
 namespace {
 
 FileDescriptor open_without_name(const fs::path& folder) {
   const fs::path path = unique_partial(folder / ".skein-check");
-  FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (file.get() < 0) {
-    fail(errno_code(errno), "cannot create {}: {}", path.string(), errno_text(errno));
-  }
+  FileDescriptor file = create_new(path, 0600);
   ::unlink(path.c_str());
   return file;
 }
@@ -30,6 +28,11 @@ FileDescriptor open_without_name(const fs::path& folder) {
 // Some file systems cannot use a file that has lost its name; those of checkpoints keep theirs.
 [[noreturn]] void refuse(const char* verb, const fs::path& folder, int problem) {
   const bool is_unable = problem == EINVAL || problem == ENOSYS || problem == EOPNOTSUPP;
+  if (problem == EFBIG) {
+    fail(ErrorCode::kNoSpace,
+         "cannot write it all to a file in {}: {}, by a limit of this process (ulimit -f)",
+         folder.string(), errno_text(problem));
+  }
   fail(is_unable ? ErrorCode::kUnsupported : errno_code(problem),
        "cannot {} a file that was removed from {}: {}", verb, folder.string(), errno_text(problem));
 }
@@ -121,8 +124,9 @@ CheckResult check_storage(const fs::path& wanted, int64_t bytes) {
     result.health = is_full || is_unable ? Health::kDoubtful : Health::kSick;
     result.found = error.what();
     result.expected = fmt::format("to write and read {}", format_bytes(bytes));
-    if (is_full) result.advice = "Training goes on, but cannot save: make room";
-    if (is_unable) result.advice = "This file system cannot be checked so: training goes on";
+    if (is_full)
+      result.advice = "Training continues, but cannot save: make room, or raise the limit";
+    if (is_unable) result.advice = "This file system cannot be checked so: training continues";
   }
   return result;
 }

@@ -12,7 +12,7 @@
 //          people compare logs: off by more than kClockDoubtful is doubtful, by kClockSick sick
 #pragma once
 
-#include "skein/base/file.h"
+#include "skein/base/files/file.h"
 #include "skein/health/check.h"
 
 namespace skein {

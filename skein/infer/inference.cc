@@ -5,11 +5,12 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 
-#include "skein/base/philox.h"
-#include "skein/base/units.h"
+#include "skein/base/numbers/philox.h"
+#include "skein/base/text/units.h"
 #include "skein/compile/inference_programs.h"
-#include "skein/data/batch.h"
+#include "skein/data/lanes/batch.h"
 #include "skein/model/decoder.h"
 #include "skein/weights/init_source.h"
 #include "skein/weights/initialize.h"
@@ -21,7 +22,8 @@ namespace {
 class InferenceModel {
  public:
   InferenceModel(const ModelSource& source, Device& device, DecoderPurpose purpose, int64_t length)
-      : length_(length),
+      : config_(source.config()),
+        length_(length),
         programs_(
             purpose == DecoderPurpose::kScore
                 ? scoring_programs(source.config(), DType::kF32, length, device.kernels())
@@ -29,13 +31,21 @@ class InferenceModel {
         executor_(device, programs_) {
     check_tensors(source, source.config());
     source.load_parameters(source.config(), executor_);
-    upload_tables(executor_, source.config(), length);
+    for (const DecoderTable& table : decoder_tables(config_, length)) {
+      if (table.changes_beyond > 0) changes_beyond_ = table.changes_beyond;
+    }
   }
 
   Executor& executor() { return executor_; }
 
   // Padding comes after the tokens, so with causal attention no token attends to it.
   void run(std::span<const int32_t> tokens) {
+    const auto num_tokens = static_cast<int64_t>(tokens.size());
+    const bool is_long = changes_beyond_ > 0 && num_tokens > changes_beyond_;
+    if (is_long != has_tables_of_long_) {
+      upload_tables(executor_, config_, length_, num_tokens);
+      has_tables_of_long_ = is_long;
+    }
     std::vector<int32_t> padded(tokens.begin(), tokens.end());
     padded.resize(static_cast<size_t>(length_), tokens.back());
     std::vector<int32_t> positions(padded.size());
@@ -57,16 +67,26 @@ class InferenceModel {
     executor_.upload(name, values.data(), static_cast<int64_t>(values.size() * 4));
   }
 
+  const DecoderConfig& config_;
   int64_t length_;
+  int64_t changes_beyond_ = 0;              // DecoderTable
+  std::optional<bool> has_tables_of_long_;  // none: no tables yet
   ProgramSet programs_;
   Executor executor_;
 };
 
 void check_tokens(const DecoderConfig& config, std::span<const int32_t> tokens, size_t index) {
   if (tokens.empty()) fail(ErrorCode::kInvalid, "sequence {} is empty", index);
-  if (static_cast<int64_t>(tokens.size()) > config.max_position_embeddings) {
+  const auto length = static_cast<int64_t>(tokens.size());
+  if (length > config.max_position_embeddings) {
     fail(ErrorCode::kInvalid, "sequence {} has {} tokens: the model has {} positions", index,
-         tokens.size(), config.max_position_embeddings);
+         length, config.max_position_embeddings);
+  }
+  if (const TextLimit limit = text_limit(config); length > limit.tokens) {
+    fail(ErrorCode::kInvalid,
+         "sequence {} has {} tokens: expected at most {}, the model's {}: Skein has no attention "
+         "over a shorter window",
+         index, length, limit.tokens, limit.key);
   }
   for (const int32_t token : tokens) {
     if (token < 0 || token >= config.vocab_size) {
@@ -106,8 +126,8 @@ std::vector<std::vector<float>> score_tokens(const ModelSource& source, Device& 
   return result;
 }
 
-int32_t sample_token(std::span<const float> logits, double temperature, double top_p,
-                     float uniform) {
+int32_t sample_token(std::span<const float> logits, double temperature, double top_p, float uniform,
+                     int64_t top_k) {
   const auto likeliest = std::max_element(logits.begin(), logits.end());
   if (temperature <= 0) return static_cast<int32_t>(likeliest - logits.begin());
   std::vector<std::pair<double, int32_t>> weights;
@@ -120,6 +140,11 @@ int32_t sample_token(std::span<const float> logits, double temperature, double t
   // A stable sort keeps equal probabilities in the order of ids, so that sampling is deterministic.
   std::stable_sort(weights.begin(), weights.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
+  if (top_k > 0 && top_k < static_cast<int64_t>(weights.size())) {
+    weights.resize(static_cast<size_t>(top_k));
+    total = 0;
+    for (const auto& [weight, id] : weights) total += weight;
+  }
   double kept = 0;
   size_t count = 0;
   while (count < weights.size() && (count == 0 || kept < top_p * total)) {
@@ -137,8 +162,8 @@ void generate_tokens(const ModelSource& source, Device& device, std::vector<int3
                      const GenerateOptions& options, const std::function<void(int32_t)>& emit) {
   const DecoderConfig& config = source.config();
   check_tokens(config, prompt, 0);
-  const int64_t limit = std::min(static_cast<int64_t>(prompt.size()) + options.max_tokens,
-                                 config.max_position_embeddings);
+  const int64_t limit =
+      std::min(static_cast<int64_t>(prompt.size()) + options.max_tokens, text_limit(config).tokens);
   InferenceModel model(source, device, DecoderPurpose::kGenerate, padded_length(config, limit));
   const Philox philox(options.seed, RandomPurpose::kSampling, 0, 0);
   std::vector<float> logits(static_cast<size_t>(config.vocab_size));
@@ -152,9 +177,10 @@ void generate_tokens(const ModelSource& source, Device& device, std::vector<int3
     model.run(prompt);
     model.executor().download("logits", logits.data(), config.vocab_size * 4);
     for (const int32_t id : padding) logits[static_cast<size_t>(id)] = kNever;
-    const int32_t token = sample_token(logits, options.temperature, options.top_p,
-                                       Philox::to_uniform(philox.word(prompt.size())));
-    const auto& ends = config.eos_token_ids;
+    const int32_t token =
+        sample_token(logits, options.temperature, options.top_p,
+                     Philox::to_uniform(philox.word(prompt.size())), options.top_k);
+    const auto& ends = options.eos_ids;
     if (std::find(ends.begin(), ends.end(), token) != ends.end()) return;
     prompt.push_back(token);
     emit(token);

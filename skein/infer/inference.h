@@ -18,7 +18,7 @@ namespace skein {
 // Computed in fp32 whatever the weights are stored as, so that results can be compared; one
 // sequence at a time. Programs are planned per length, rounded up to a multiple of 64.
 // Errors  kInvalid for an empty list, an id outside the vocabulary or a list longer than
-//         max_position_embeddings
+//         max_position_embeddings or sliding_window (text_limit)
 std::vector<std::vector<float>> score_tokens(const ModelSource& source, Device& device,
                                              const std::vector<std::vector<int32_t>>& sequences);
 
@@ -26,20 +26,22 @@ struct GenerateOptions {
   int64_t max_tokens = 128;
   double temperature = 0.8;  // 0: always the likeliest token
   double top_p = 0.95;
+  int64_t top_k = 0;  // draws from that many of the likeliest tokens; 0: from all
   uint64_t seed = 1;
   // Whether an id has a token. The others, rows that only pad the vocabulary, are never drawn.
   // Empty: all have.
   std::function<bool(int32_t)> has_token;
+  std::vector<int64_t> eos_ids;  // that end the text
 };
 
-// Continues `prompt` until an end-of-sequence id, max_tokens or max_position_embeddings. Each new
-// token is passed to `emit` at once.
+// Continues `prompt` until an end-of-sequence id, max_tokens or text_limit. Each new token is
+// passed to `emit` at once.
 void generate_tokens(const ModelSource& source, Device& device, std::vector<int32_t> prompt,
                      const GenerateOptions& options, const std::function<void(int32_t)>& emit);
 
 // Draws from softmax(logits / temperature) cut to the smallest set of tokens whose probabilities
-// reach top_p; `uniform` in (0, 1].
-int32_t sample_token(std::span<const float> logits, double temperature, double top_p,
-                     float uniform);
+// reach top_p, of the top_k likeliest (0: of all); `uniform` in (0, 1].
+int32_t sample_token(std::span<const float> logits, double temperature, double top_p, float uniform,
+                     int64_t top_k = 0);
 
 }  // namespace skein

@@ -11,7 +11,7 @@
 //   7. asynchronous work (OpDef::ended_by) is ended once, and until then nobody reads or overwrites
 //      its outputs, nor overwrites its inputs
 //
-// Offsets in memory are checked elsewhere: passes/check_memory.h.
+// Offsets in memory are checked elsewhere: passes/memory/check_memory.h.
 #pragma once
 
 #include <string_view>

@@ -4,11 +4,13 @@
 
 #include <cmath>
 
+#include "skein/base/text/json_text.h"
+
 namespace skein {
 namespace {
 
 std::string shown(const Json& value) {
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = json_text(value);
   if (text.size() > 80) text.replace(77, text.npos, "...");
   return text;
 }
@@ -25,6 +27,21 @@ ConfigKeys::ConfigKeys(const Json& object, std::string what, std::string prefix)
 const Json* ConfigKeys::find(const std::string& key) const {
   const auto found = object_.find(key);
   return found == object_.end() || found->is_null() ? nullptr : &*found;
+}
+
+bool ConfigKeys::has(const std::string& key) const { return object_.contains(key); }
+
+bool ConfigKeys::is_zero(const std::string& key) const {
+  const Json* value = find(key);
+  return value != nullptr && *value == 0;
+}
+
+std::vector<std::string> ConfigKeys::names() const {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : object_.items()) {
+    if (!value.is_null()) names.push_back(key);
+  }
+  return names;
 }
 
 void ConfigKeys::refuse(ErrorCode code, const std::string& key, const std::string& expected) const {
@@ -70,6 +87,20 @@ std::string ConfigKeys::text(const std::string& key, const std::string& fallback
   return value->get<std::string>();
 }
 
+std::vector<double> ConfigKeys::numbers(const std::string& key, size_t size, double low,
+                                        double high) const {
+  const Json* list = find(key);
+  std::vector<double> numbers;
+  for (const Json& one : list == nullptr || !list->is_array() ? Json::array() : *list) {
+    const double number = one.is_number() ? one.get<double>() : NAN;
+    if (number >= low && number <= high) numbers.push_back(number);
+  }
+  if (list != nullptr && list->is_array() && list->size() == size && numbers.size() == size) {
+    return numbers;
+  }
+  refuse(ErrorCode::kInvalid, key, fmt::format("{} numbers from {} to {}", size, low, high));
+}
+
 void ConfigKeys::only(const std::string& key, const std::string& text) const {
   if (this->text(key, text) == text) return;
   refuse(ErrorCode::kUnsupported, key, fmt::format("\"{}\"", text));
@@ -82,11 +113,6 @@ void ConfigKeys::only_null(const std::string& key) const {
 
 void ConfigKeys::only_false(const std::string& key, const std::string& why) const {
   if (boolean(key, false)) refuse(ErrorCode::kUnsupported, key, "false: " + why);
-}
-
-void ConfigKeys::only_number(const std::string& key, double value, const std::string& why) const {
-  if (number(key, 0, 1, value) == value) return;
-  refuse(ErrorCode::kUnsupported, key, fmt::format("{:g}: {}", value, why));
 }
 
 bool is_integer_in(const Json& value, int64_t low, int64_t high) {

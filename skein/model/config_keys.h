@@ -9,9 +9,10 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "skein/base/error.h"
-#include "skein/base/json.h"
+#include "skein/base/text/json.h"
 
 namespace skein {
 
@@ -24,6 +25,9 @@ class ConfigKeys {
   ConfigKeys(const Json& object, std::string what, std::string prefix = "");
 
   const Json* find(const std::string& key) const;  // null where it is absent
+  bool has(const std::string& key) const;          // also as null
+  bool is_zero(const std::string& key) const;
+  std::vector<std::string> names() const;  // of the keys that are not null
   [[noreturn]] void refuse(ErrorCode code, const std::string& key,
                            const std::string& expected) const;
 
@@ -34,13 +38,14 @@ class ConfigKeys {
                 std::optional<double> fallback = std::nullopt) const;
   bool boolean(const std::string& key, bool fallback) const;
   std::string text(const std::string& key, const std::string& fallback) const;
+  // A list of `size` numbers, which is required.
+  std::vector<double> numbers(const std::string& key, size_t size, double low, double high) const;
 
   // These throw Error{kUnsupported} for a value that would make the model compute something that
   // Skein does not, instead of ignoring it.
   void only(const std::string& key, const std::string& text) const;
   void only_null(const std::string& key) const;
   void only_false(const std::string& key, const std::string& why) const;
-  void only_number(const std::string& key, double value, const std::string& why) const;
 
   const std::string& what() const { return what_; }
 

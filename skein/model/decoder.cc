@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <set>
 
-#include "skein/base/divisors.h"
+#include "skein/base/text/divisors.h"
+#include "skein/base/text/foreign_keys.h"
+#include "skein/base/text/units.h"
 #include "skein/model/config_keys.h"
 #include "skein/model/decoder_graph.h"
 
@@ -60,19 +62,27 @@ const FamilyDef& family_of(const ConfigKeys& keys) {
     known.push_back(fmt::format("\"{}\"", family->model_type));
   }
   keys.refuse(ErrorCode::kUnsupported, "model_type",
-              fmt::format("{}{}", known.size() > 1 ? "one of " : "", fmt::join(known, ", ")));
+              fmt::format("{}{}: this is a {} model, which Skein does not have",
+                          known.size() > 1 ? "one of " : "", fmt::join(known, ", "), type));
 }
 
 void refuse_unsupported(const ConfigKeys& keys, const FamilyDef& family) {
   keys.only("hidden_act", "silu");
-  keys.only_null("quantization_config");
-  keys.only_number("attention_dropout", 0, "Skein trains without dropout");
-  keys.only_number("partial_rotary_factor", 1, "the whole head rotates");
-  keys.only_false("rope_interleaved", "halves rotate, not pairs");
+  for (const char* bias : {"attention_bias", "mlp_bias"}) {
+    const bool is_passed_over =
+        family.unread_key != nullptr && std::string_view(bias) == family.unread_key;
+    if (reads_key(family, bias) || is_passed_over) continue;
+    keys.only_false(bias, fmt::format("a {} model has none", family.model_type));
+  }
   const Json* architectures = keys.find("architectures");
   if (architectures == nullptr) return;
+  // The decoder alone (LlamaModel) has the same layers; errors about its tensors say what it lacks.
+  std::string decoder_alone(family.architecture);
+  const size_t head = decoder_alone.find("ForCausalLM");
+  if (head != decoder_alone.npos) decoder_alone.replace(head, decoder_alone.npos, "Model");
   if (!architectures->is_array() ||
-      (!architectures->empty() && architectures->front() != std::string(family.architecture))) {
+      (!architectures->empty() && architectures->front() != std::string(family.architecture) &&
+       architectures->front() != decoder_alone)) {
     keys.refuse(ErrorCode::kUnsupported, "architectures",
                 fmt::format("[\"{}\"]", family.architecture));
   }
@@ -169,6 +179,12 @@ DecoderConfig parse_decoder(const Json& json, const std::string& what,
   const ConfigKeys keys(json, what);
   DecoderConfig config;
   config.family = &family_of(keys);
+  Json others = json;  // what neither decoders nor the family read
+  for (const ModelKey& key : model_keys()) {
+    if (reads_key(*config.family, key.key)) others.erase(std::string(key.key));
+  }
+  check_foreign_values(ForeignJson::kConfig, others, what);
+  config.unknown_keys = unknown_keys(ForeignJson::kConfig, others);
   refuse_unsupported(keys, *config.family);
   parse_sizes(keys, default_vocab_size, config);
   config.initializer_range = keys.number("initializer_range", 0, 10, 0.02);
@@ -178,6 +194,22 @@ DecoderConfig parse_decoder(const Json& json, const std::string& what,
   config.eos_token_ids = parse_eos(keys, config.vocab_size);
   config.pad_token_id = parse_token_id(keys, "pad_token_id", config.vocab_size);
   return config;
+}
+
+void complete_inline_model(Json& json) {
+  const auto type = json.find("model_type");
+  for (const FamilyDef* family : decoder_families()) {
+    if (family->null_inline == nullptr || type == json.end() || *type != family->model_type) {
+      continue;
+    }
+    json.emplace(family->null_inline, nullptr);
+  }
+}
+
+TextLimit text_limit(const DecoderConfig& config) {
+  const TextLimit positions{config.max_position_embeddings, "max_position_embeddings"};
+  if (!config.window.tokens || *config.window.tokens >= positions.tokens) return positions;
+  return {*config.window.tokens, "sliding_window"};
 }
 
 std::optional<DType> parse_hugging_face_dtype(const Json& json, const std::string& what) {
@@ -263,6 +295,10 @@ double training_flops_per_token(const DecoderConfig& config, int64_t sequence_le
 
 std::vector<DecoderTable> decoder_tables(const DecoderConfig& config, int64_t num_positions) {
   return config.family->tables(config, num_positions);
+}
+
+int64_t padded_vocabulary(const DecoderConfig& config, int64_t vocabulary_ranks) {
+  return round_up(config.vocab_size, vocabulary_ranks);
 }
 
 ValueId build_decoder(Graph& graph, const DecoderConfig& config, const DecoderOptions& options) {

@@ -19,8 +19,9 @@
 #include <string_view>
 #include <vector>
 
-#include "skein/base/json.h"
+#include "skein/base/text/json.h"
 #include "skein/ir/graph.h"
+#include "skein/model/window.h"
 #include "skein/tensor/dtype.h"
 
 namespace skein {
@@ -61,7 +62,9 @@ struct DecoderConfig {
   std::optional<int64_t> bos_token_id;
   std::vector<int64_t> eos_token_ids;
   std::optional<int64_t> pad_token_id;
-  std::shared_ptr<const void> own;  // the family's constants, of a type that only it knows
+  AttentionWindow window;
+  std::vector<std::string> unknown_keys;  // of config.json, in no table (base/text/foreign_keys.h)
+  std::shared_ptr<const void> own;        // the family's constants, of a type that only it knows
 
   int64_t query_size() const { return num_attention_heads * head_dim; }
   int64_t key_value_size() const { return num_key_value_heads * head_dim; }
@@ -71,6 +74,13 @@ struct DecoderConfig {
     return *static_cast<const Constants*>(own.get());
   }
 };
+
+// The most tokens that Skein can give the model at a time, and the key of config.json that says so.
+struct TextLimit {
+  int64_t tokens = 0;
+  std::string_view key;
+};
+TextLimit text_limit(const DecoderConfig& config);
 
 // Whether both give the same config.json.
 bool operator==(const DecoderConfig& a, const DecoderConfig& b);
@@ -96,8 +106,11 @@ struct ParameterSpec {
   int layer = -1;  // -1: outside the layers
   Split split = Split::kRows;
   Init init = Init::kNormal;
-  bool is_norm = false;  // no weight decay where optimizer.decay_norms is false
-  bool shared = false;   // a tied embedding: used before and after the layers
+  bool is_norm = false;        // no weight decay where optimizer.decay_norms is false
+  bool is_bias = false;        // the same of optimizer.decay_biases
+  bool is_embedding = false;   // and of optimizer.decay_embeddings
+  bool shared = false;         // a tied embedding: used before and after the layers
+  bool is_vocabulary = false;  // its rows are tokens (padded_vocabulary)
 };
 
 enum class DecoderPurpose {
@@ -119,13 +132,19 @@ struct DecoderOptions {
   // order of their own (precision.repeatable).
   bool documents = true;
   bool repeatable = true;
+  // Ranks that the vocabulary will be split over. Where they do not divide it, the embedding and
+  // the head have rows of zeros behind those of the model, to which the loss pays no heed.
+  int64_t vocabulary_ranks = 1;
 };
 
-// A graph input that depends only on the model: uploaded once, whole on every rank.
+// A graph input that depends only on the model and on the length of the texts, which in training is
+// that of a row: uploaded once, whole on every rank.
 struct DecoderTable {
   std::string name;
   Shape shape;
-  std::function<std::vector<float>()> values;
+  std::function<std::vector<float>(int64_t text_length)> values;
+  int64_t changes_beyond = 0;  // longer texts have other values; 0: all have the same
+  std::string choice;          // a line for people about what rows of num_positions tokens take
 };
 
 // A key of config.json that may also be given in [model].
@@ -144,6 +163,11 @@ struct FamilyDef {
   int64_t default_max_positions = 0;
   int64_t default_key_value_heads = 0;  // 0: as many as query heads
   int64_t default_head_dim = 0;         // 0: hidden_size / num_attention_heads, which must divide
+  // A key that is null where [model] leaves it out, though not where config.json does.
+  const char* null_inline = nullptr;
+  // A key that transformers does not read of this family: Qwen2 has biases in attention whatever
+  // attention_bias says.
+  const char* unread_key = nullptr;
   // Whether transformers' AutoTokenizer uses the folder's tokenizer_config.json.
   bool auto_tokenizer = true;
 
@@ -168,6 +192,9 @@ std::span<const FamilyDef* const> decoder_families();
 DecoderConfig parse_decoder(const Json& json, const std::string& what,
                             std::optional<int64_t> default_vocab_size = std::nullopt);
 
+// Completes a model whose keys [model] gives, where nothing can be null (FamilyDef::null_inline).
+void complete_inline_model(Json& json);
+
 // The dtype that holds the stored tensors exactly, by config.json: "bfloat16", "float32", or fp32
 // for "float16"; nullopt where it names none. Throws for any other name.
 std::optional<DType> parse_hugging_face_dtype(const Json& json, const std::string& what);
@@ -189,6 +216,9 @@ int64_t num_parameters(const DecoderConfig& config);
 double training_flops_per_token(const DecoderConfig& config, int64_t sequence_length);
 
 std::vector<DecoderTable> decoder_tables(const DecoderConfig& config, int64_t num_positions);
+
+// Rows of the embedding and of the head in a graph.
+int64_t padded_vocabulary(const DecoderConfig& config, int64_t vocabulary_ranks);
 
 // Appends the forward phase. Returns the loss sum (kTrain), the token losses or the logits.
 ValueId build_decoder(Graph& graph, const DecoderConfig& config, const DecoderOptions& options);

@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!(parse_decoder(written, "written") == config)) std::abort();
     if (config.num_hidden_layers < 100 && num_parameters(config) <= 0) std::abort();
     if (config.head_dim < 4096) {
-      for (const DecoderTable& table : decoder_tables(config, 1)) table.values();
+      for (const DecoderTable& table : decoder_tables(config, 1)) table.values(1);
     }
   } catch (const Error&) {
   }

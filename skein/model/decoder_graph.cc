@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "skein/base/error.h"
-#include "skein/base/exact_sum.h"
+#include "skein/base/numbers/exact_sum.h"
 #include "skein/ops/add_bias/add_bias.h"
 #include "skein/ops/attention/attention.h"
 #include "skein/ops/embedding/embedding.h"
@@ -36,8 +36,12 @@ DecoderGraph::DecoderGraph(Graph& graph, const DecoderConfig& config, const Deco
 
 ValueId DecoderGraph::embed() {
   for (const ParameterSpec& spec : parameter_specs(config_)) {
+    Shape shape = spec.shape;
+    if (spec.is_vocabulary) {
+      shape.set_dim(0, padded_vocabulary(config_, options_.vocabulary_ranks));
+    }
     graph_.add_input(Role::kParameter, spec.name,
-                     TensorType::replicated(options_.compute_dtype, spec.shape, graph_.mesh()));
+                     TensorType::replicated(options_.compute_dtype, shape, graph_.mesh()));
   }
   const ValueId tokens = token_input(decoder_names::kTokens);
   positions_ = token_input(decoder_names::kPositions);
@@ -146,12 +150,15 @@ ValueId DecoderGraph::loss(ValueId x) {
   const std::vector<ValueId> x_blocks = split(graph_, x, sizes, "head.x");
   const std::vector<ValueId> label_blocks = split(graph_, labels, sizes, "head.labels");
   const bool scores = options_.purpose == DecoderPurpose::kScore;
+  const bool is_padded =
+      padded_vocabulary(config_, options_.vocabulary_ranks) != config_.vocab_size;
   std::vector<ValueId> losses;
   for (size_t i = 0; i < sizes.size(); ++i) {
     const ValueId logits = linear(graph_, x_blocks[i], {head_weight()}, {},
                                   {fmt::format("head.logits.{}", i)}, /*f32_output=*/scores)[0];
-    const auto entropy = softmax_cross_entropy(graph_, logits, label_blocks[i],
-                                               options_.compute_dtype, fmt::format("head.{}", i));
+    const auto entropy =
+        softmax_cross_entropy(graph_, logits, label_blocks[i], options_.compute_dtype,
+                              fmt::format("head.{}", i), is_padded ? config_.vocab_size : 0);
     graph_.value(logits).transient = true;
     graph_.value(entropy.dlogits).transient = true;
     losses.push_back(entropy.loss);
@@ -178,7 +185,8 @@ std::vector<int64_t> DecoderGraph::head_block_sizes() const {
 
 DecoderTable rope_input(const RopeConfig& rope, int64_t head_dim, int64_t num_positions) {
   return {kRopeTable, Shape{num_positions, head_dim},
-          [=] { return rope_table(rope, head_dim, num_positions); }};
+          [=](int64_t length) { return rope_table(rope, head_dim, num_positions, length); },
+          rope_changes_beyond(rope), rope_choice(rope, num_positions)};
 }
 
 double gated_decoder_flops(const DecoderConfig& config, int64_t sequence_length) {
@@ -194,22 +202,26 @@ double gated_decoder_flops(const DecoderConfig& config, int64_t sequence_length)
 
 std::vector<ModelKey> norm_and_rope_keys() {
   using enum ModelKey::Kind;
-  return {
-      {"rms_norm_eps", kNumber, "epsilon of the norms"},
-      {"rope_theta", kNumber, "base of the rotary embedding"},
-      {"rope_scaling", kTable, "scaling of the rotary embedding; rope_type `linear` or `llama3`"},
-      {"rope_parameters", kTable, "rope_theta and rope_scaling as transformers 5 writes them"}};
+  return {{"rms_norm_eps", kNumber, "epsilon of the norms"},
+          {"rope_theta", kNumber, "base of the rotary embedding"},
+          {"rope_scaling", kTable,
+           "scaling of the rotary embedding; rope_type `linear`, `dynamic`, `yarn`, `longrope` or "
+           "`llama3`, with transformers' keys"},
+          {"rope_parameters", kTable, "rope_theta and rope_scaling as transformers 5 writes them"}};
 }
 
-void refuse_windows(const ConfigKeys& keys) {
-  if (!keys.boolean("use_sliding_window", true)) return;  // the other keys then have no effect
-  keys.only_null("sliding_window");
-  const Json* types = keys.find("layer_types");
-  if (types == nullptr) return;
-  for (const Json& type : *types) {
-    if (type == "full_attention") continue;
-    keys.refuse(ErrorCode::kUnsupported, "layer_types", "\"full_attention\" of every layer");
-  }
+std::vector<ModelKey> window_keys(bool with_layers) {
+  using enum ModelKey::Kind;
+  std::vector<ModelKey> keys = {
+      {"sliding_window", kInteger,
+       "how many tokens a token attends to, itself included; 0: all before it; rows may not be "
+       "longer"}};
+  if (!with_layers) return keys;
+  keys.push_back({"use_sliding_window", kBool,
+                  "of a Qwen: whether its layers have the window of sliding_window"});
+  keys.push_back({"max_window_layers", kInteger,
+                  "of a Qwen: the first layer with the window, counted from 0"});
+  return keys;
 }
 
 void ParameterList::enter_layer(int layer) {
@@ -239,6 +251,7 @@ void ParameterList::add_linear(const std::string& name, int64_t out, int64_t in,
   // The bias of a product that is summed over ranks is added once, after the sum (project_out), so
   // it is not split.
   add(name + ".bias", Shape{out}, split == Split::kColumns ? Split::kWhole : split, Init::kZeros);
+  specs_.back().is_bias = true;
 }
 
 void ParameterList::add_norm(const std::string& name, int64_t size) {
@@ -248,12 +261,15 @@ void ParameterList::add_norm(const std::string& name, int64_t size) {
 
 void ParameterList::add_embedding(const DecoderConfig& config) {
   add(kEmbeddingWeight, Shape{config.vocab_size, config.hidden_size}, Split::kRows, Init::kNormal);
+  specs_.back().is_vocabulary = true;
   specs_.back().shared = config.tie_word_embeddings;
+  specs_.back().is_embedding = true;
 }
 
 void ParameterList::add_head(const DecoderConfig& config) {
   if (config.tie_word_embeddings) return;
   add(kHeadWeight, Shape{config.vocab_size, config.hidden_size}, Split::kRows, Init::kNormal);
+  specs_.back().is_vocabulary = true;
 }
 
 }  // namespace skein

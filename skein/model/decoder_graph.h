@@ -90,8 +90,8 @@ double gated_decoder_flops(const DecoderConfig& config, int64_t sequence_length)
 // ModelKeys of rms_norm_eps and of rope.h.
 std::vector<ModelKey> norm_and_rope_keys();
 
-// Throws Error{kUnsupported} for sliding-window attention, which Skein does not have.
-void refuse_windows(const ConfigKeys& keys);
+// ModelKeys of parse_window; with_layers: of parse_layer_windows.
+std::vector<ModelKey> window_keys(bool with_layers);
 
 // Lists parameters under the names that DecoderGraph looks up.
 class ParameterList {

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "skein/base/error.h"
+#include "skein/base/text/foreign_keys.h"
 #include "skein/model/llama/llama.h"
 
 namespace skein {
@@ -40,6 +42,44 @@ Refusal refusal(const Json& json) {
   }
   ADD_FAILURE() << "accepted: " << json.dump();
   return {};
+}
+
+// Every key of a config.json is used, refused, or in the table of those that do not matter; what is
+// in none is kept, for a line.
+TEST(DecoderConfig, LeavesNoKeyUnseen) {
+  EXPECT_TRUE(parse_decoder(small(), "x").unknown_keys.empty());
+  const std::vector<std::string> unknown = {"kv_shared_layers"};
+  EXPECT_EQ(parse_decoder(with("kv_shared_layers", 2), "x").unknown_keys, unknown);
+  for (const ModelKey& key : model_keys()) {
+    const ForeignKey* row = find_foreign_key(ForeignJson::kConfig, key.key);
+    EXPECT_TRUE(row == nullptr || row->use == KeyUse::kUsed) << key.key;
+  }
+  for (const FamilyDef* family : decoder_families()) {
+    Json json = small();
+    json["model_type"] = family->model_type;
+    const Json written = to_hugging_face_json(parse_decoder(json, "x"), DType::kF32);
+    EXPECT_TRUE(unknown_keys(ForeignJson::kConfig, written).empty()) << written;
+    EXPECT_NO_THROW(check_foreign_values(ForeignJson::kConfig, written, "x"));
+  }
+}
+
+TEST(DecoderConfig, RefusesBiasesThatTheFamilyCannotHave) {
+  const auto biased = [](const char* family, const char* key) {
+    Json json = with(key, true);
+    json["model_type"] = family;
+    return json;
+  };
+  EXPECT_THAT(refusal(biased("mistral", "attention_bias")).message,
+              HasSubstr("attention_bias is true, expected false: a mistral model has none"));
+  EXPECT_THAT(refusal(biased("qwen3", "mlp_bias")).message, HasSubstr("a qwen3 model has none"));
+  EXPECT_NO_THROW(parse_decoder(biased("qwen2", "attention_bias"), "x"));
+  EXPECT_NO_THROW(parse_decoder(biased("llama", "mlp_bias"), "x"));
+}
+
+TEST(DecoderConfig, TakesTheDecoderAlone) {
+  EXPECT_NO_THROW(parse_decoder(with("architectures", {"LlamaModel"}), "x"));
+  EXPECT_THAT(refusal(with("architectures", {"LlamaForSequenceClassification"})).message,
+              HasSubstr("expected [\"LlamaForCausalLM\"]"));
 }
 
 TEST(DecoderConfig, TakesTheDefaultsOfTransformers) {
@@ -159,9 +199,15 @@ TEST(DecoderConfig, RefusesWhatSkeinDoesNotHave) {
       {"model_type", "gpt_neox", "model_type is \"gpt_neox\", expected"},
       {"hidden_act", "gelu", "hidden_act is \"gelu\", expected \"silu\""},
       {"rope_scaling",
-       {{"type", "yarn"}, {"factor", 4}},
-       "rope_scaling.type is \"yarn\", expected \"default\", \"linear\" or \"llama3\""},
-      {"rope_parameters", {{"rope_type", "dynamic"}}, "rope_parameters.rope_type is \"dynamic\""},
+       {{"type", "mrope"}, {"mrope_section", {1, 1, 2}}},
+       "rope_scaling.type is \"mrope\", expected \"default\", \"linear\", \"dynamic\", \"yarn\", "
+       "\"longrope\" or \"llama3\""},
+      {"rope_scaling",
+       {{"rope_type", "default"}, {"mrope_section", {1, 1, 2}}},
+       "rope_scaling.mrope_section is [1,1,2], expected none: of RoPE Skein knows rope_type, "},
+      {"rope_parameters", {{"rope_type", "ntk"}}, "rope_parameters.rope_type is \"ntk\""},
+      {"rope_parameters", {{"full_attention", Json::object()}}, "rope_parameters.full_attention"},
+      {"layer_types", {"chunked_attention", "full_attention"}, "layer_types is"},
       {"quantization_config", {{"bits", 4}}, "quantization_config is {\"bits\":4}"},
       {"architectures", {"LlamaForSequenceClassification"}, "architectures is"},
       {"attention_dropout", 0.1, "attention_dropout is 0.1"},
@@ -173,6 +219,157 @@ TEST(DecoderConfig, RefusesWhatSkeinDoesNotHave) {
     EXPECT_EQ(found.code, ErrorCode::kUnsupported) << one.key;
   }
   EXPECT_THROW(parse_hugging_face_dtype({{"torch_dtype", "int8"}}, "x"), Error);
+}
+
+TEST(DecoderConfig, RefusesImpossibleRotaryEmbeddings) {
+  struct {
+    Json scaling;
+    const char* message;
+  } const kCases[] = {
+      {{{"type", "yarn"}}, "rope_scaling.factor is missing"},
+      {{{"type", "yarn"}, {"factor", 4}, {"attention_factor", -1}}, "attention_factor is -1"},
+      {{{"type", "yarn"}, {"factor", 4}, {"truncate", 1}}, "truncate is 1, expected true or false"},
+      {{{"type", "dynamic"}}, "rope_scaling.factor is missing"},
+      {{{"type", "longrope"}, {"long_factor", {1, 1, 1, 1}}}, "short_factor is missing"},
+      {{{"type", "longrope"}, {"short_factor", {1, 1}}, {"long_factor", {1, 1, 1, 1}}},
+       "short_factor is [1,1], expected 4 numbers"},
+      {{{"type", "longrope"}, {"short_factor", {1, 1, 1, 0}}, {"long_factor", {1, 1, 1, 1}}},
+       "short_factor is [1,1,1,0], expected 4 numbers"},
+      {{{"type", "linear"}, {"rope_type", "yarn"}, {"factor", 4}},
+       "rope_scaling.type is \"linear\", expected \"yarn\", as rope_type says"},
+  };
+  for (const auto& one : kCases) {
+    const Refusal found = refusal(with("rope_scaling", one.scaling));
+    EXPECT_THAT(found.message, HasSubstr(one.message)) << one.scaling;
+    EXPECT_NE(found.code, ErrorCode::kUnsupported) << one.scaling;
+  }
+}
+
+TEST(DecoderConfig, ReadsEverySpellingOfYarnAndLongrope) {
+  const Json yarn = {{"factor", 4}, {"original_max_position_embeddings", 512}};
+  Json older = with("rope_scaling", yarn), newer = with("rope_parameters", yarn);
+  older["rope_scaling"]["type"] = "yarn";
+  older["rope_theta"] = newer["rope_parameters"]["rope_theta"] = 5e5;
+  newer["rope_parameters"]["rope_type"] = "yarn";
+  EXPECT_EQ(parse_decoder(older, "older"), parse_decoder(newer, "newer"));
+  EXPECT_EQ(of(parse_decoder(newer, "newer")).rope.scaling,
+            (RopeScaling{RopeScalingKind::kYarn, 4, 1, 4, 512}));
+
+  // As Phi has it: the length beside rope_scaling, and no factor.
+  Json longrope = with("rope_scaling", {{"type", "longrope"},
+                                        {"short_factor", {1, 1, 1, 1}},
+                                        {"long_factor", {2, 2, 2, 2}},
+                                        {"original_max_position_embeddings", 7}});
+  longrope["original_max_position_embeddings"] = 512;
+  const DecoderConfig config = parse_decoder(longrope, "longrope");
+  EXPECT_EQ(of(config).rope.scaling.original_max_position_embeddings, 512);
+  EXPECT_EQ(rope_attention_factor(of(config).rope.scaling),
+            std::sqrt(1 + std::log(4.0) / std::log(512.0)));
+  const Json written = to_hugging_face_json(config, DType::kF32);
+  EXPECT_EQ(written.at("original_max_position_embeddings"), 512);
+  EXPECT_EQ(written.at("rope_scaling").at("original_max_position_embeddings"), 512);
+  EXPECT_FALSE(written.at("rope_scaling").contains("factor"));
+  EXPECT_EQ(parse_decoder(written, "written"), config);
+}
+
+// As transformers' configuration and modelling code have it, of each family.
+TEST(DecoderConfig, AWindowLimitsTexts) {
+  struct {
+    const char* family;
+    Json keys;
+    int64_t longest;
+    Json written = nullptr;  // that differ from what was read
+  } const kCases[] = {
+      {"mistral", {{"sliding_window", 64}}, 64},
+      {"mistral", {{"sliding_window", nullptr}}, 0},
+      {"mistral", Json::object(), 4096, {{"sliding_window", 4096}}},
+      {"mistral",
+       {{"sliding_window", 64}, {"use_sliding_window", false}},
+       64,
+       {{"use_sliding_window", nullptr}}},  // which Mistral does not know
+      {"llama", {{"sliding_window", 64}}, 64},
+      {"llama", Json::object(), 0},
+      {"qwen2",
+       {{"sliding_window", 64}, {"max_window_layers", 0}},
+       0,
+       {{"use_sliding_window", false}}},
+      {"qwen2",
+       {{"use_sliding_window", true}, {"sliding_window", 64}, {"max_window_layers", 0}},
+       64},
+      {"qwen3",
+       {{"use_sliding_window", true}, {"sliding_window", 64}, {"max_window_layers", 1}},
+       64},
+      {"qwen3",
+       {{"use_sliding_window", true}, {"sliding_window", 64}, {"max_window_layers", 2}},
+       0},
+      {"qwen3", {{"use_sliding_window", true}, {"sliding_window", 64}}, 0},  // 28 by default
+      {"qwen3",
+       {{"use_sliding_window", true}, {"max_window_layers", 0}},
+       4096,
+       {{"sliding_window", 4096}}},
+      {"qwen3", {{"use_sliding_window", true}, {"sliding_window", nullptr}}, 0},
+      {"qwen2",
+       {{"use_sliding_window", true},
+        {"sliding_window", 64},
+        {"layer_types", {"full_attention", "sliding_attention"}}},
+       64},
+      {"qwen2",
+       {{"use_sliding_window", true},
+        {"sliding_window", 64},
+        {"max_window_layers", 0},
+        {"layer_types", {"full_attention", "full_attention"}}},
+       0},
+      {"qwen2",
+       {{"sliding_window", nullptr}, {"layer_types", {"full_attention"}}},
+       0,
+       {{"layer_types", {"full_attention", "full_attention"}}, {"use_sliding_window", false}}},
+  };
+  for (const auto& one : kCases) {
+    Json json = small();
+    json.update(one.keys);
+    json.update({{"model_type", one.family}, {"max_position_embeddings", 8192}});
+    SCOPED_TRACE(json.dump());
+    const DecoderConfig config = parse_decoder(json, "in");
+    EXPECT_EQ(config.window.tokens.value_or(0), one.longest);
+    const TextLimit limit = text_limit(config);
+    EXPECT_EQ(limit.tokens, one.longest == 0 ? 8192 : one.longest);
+    EXPECT_EQ(limit.key, one.longest == 0 ? "max_position_embeddings" : "sliding_window");
+
+    const Json written = to_hugging_face_json(config, DType::kF32);
+    EXPECT_EQ(parse_decoder(written, "written"), config);
+    Json expected = one.keys;
+    if (!one.written.is_null()) expected.update(one.written);
+    for (const auto& [key, value] : expected.items()) {
+      EXPECT_EQ(written.value(key, Json()), value) << key;
+    }
+  }
+}
+
+TEST(DecoderConfig, RefusesWindowsThatContradictThemselves) {
+  Json json = with("layer_types", {"sliding_attention", "full_attention"});
+  EXPECT_THAT(refusal(json).message, HasSubstr("or a sliding_window"));
+  json["model_type"] = "qwen2";
+  EXPECT_THAT(refusal(json).message, HasSubstr("or use_sliding_window true"));
+  json["use_sliding_window"] = true;
+  json["num_hidden_layers"] = 3;
+  EXPECT_THAT(refusal(json).message, HasSubstr("one for each of the 3 layers"));
+  json["sliding_window"] = 0;  // no window, which a configuration in TOML can say
+  const DecoderConfig config = parse_decoder(json, "in");
+  EXPECT_FALSE(config.window.tokens.has_value());
+  EXPECT_EQ(config.window.keys.at("layer_types"),
+            Json({"full_attention", "full_attention", "full_attention"}));
+  json["sliding_window"] = -1;
+  EXPECT_THAT(refusal(json).message, HasSubstr("sliding_window is -1"));
+}
+
+// [model] cannot say null: no window where it names none, though transformers has one of 4096.
+TEST(DecoderConfig, KeysInAConfigurationNeedNoWindow) {
+  Json json = with("model_type", "mistral");
+  complete_inline_model(json);
+  EXPECT_FALSE(parse_decoder(json, "[model]").window.tokens.has_value());
+  json["sliding_window"] = 64;
+  complete_inline_model(json);
+  EXPECT_EQ(parse_decoder(json, "[model]").window.tokens, 64);
 }
 
 TEST(DecoderConfig, RefusesSpellingsThatDisagree) {

@@ -72,6 +72,28 @@ std::function<std::optional<Placements>(const Value&)> decoder_placements(
   };
 }
 
+int64_t vocabulary_ranks(const Mesh& mesh) {
+  int64_t ranks = 1;
+  for (const std::string& axis : tensor_axes(mesh)) ranks *= mesh.size(axis);
+  return ranks;
+}
+
+std::vector<std::string> decoder_notes(const DecoderConfig& config, const Mesh& mesh,
+                                       int64_t sequence_length) {
+  std::vector<std::string> notes;
+  for (const DecoderTable& table : decoder_tables(config, sequence_length)) {
+    if (!table.choice.empty()) notes.push_back(table.choice);
+  }
+  const int64_t ranks = vocabulary_ranks(mesh), padded = padded_vocabulary(config, ranks);
+  if (padded == config.vocab_size) return notes;
+  notes.push_back(fmt::format(
+      "parallel.tensor = {} does not divide vocab_size {}: in memory the embedding and the head "
+      "are padded to {} rows, of which no token has the last {} and the loss leaves them out; "
+      "checkpoints and exports have {}",
+      ranks, config.vocab_size, padded, padded - config.vocab_size, config.vocab_size));
+  return notes;
+}
+
 void check_decoder_mesh(const DecoderConfig& config, const Mesh& mesh) {
   const int64_t kv = mesh.find("kv") >= 0 ? mesh.size("kv") : mesh.size("tp");
   const int64_t tensor = mesh.find("kv") >= 0 ? kv * mesh.size("replica") : kv;
@@ -93,9 +115,6 @@ void check_decoder_mesh(const DecoderConfig& config, const Mesh& mesh) {
   require(config.num_key_value_heads % kv == 0, "num_key_value_heads", config.num_key_value_heads,
           ", or a multiple of it");
   require(config.intermediate_size % tensor == 0, "intermediate_size", config.intermediate_size);
-  require(config.vocab_size % tensor == 0, "vocab_size", config.vocab_size,
-          fmt::format("; or model.vocab_size = {}, with rows that no token uses",
-                      (config.vocab_size + tensor - 1) / tensor * tensor));
   if (mesh.size("replica") > 1 && config.num_key_value_heads != kv) {
     fail(
         ErrorCode::kUsage,

@@ -1,5 +1,5 @@
 // How a decoder is placed on a mesh for tensor, sequence, context and data parallelism. The
-// collectives follow from these placements (skein/passes/shard.h).
+// collectives follow from these placements (skein/passes/parallel/shard.h).
 //
 //   tokens, labels, positions   rows over dp and cp
 //   attention_start             rows over dp; whole over cp, where every rank attends to all keys
@@ -28,6 +28,14 @@ std::vector<std::string> tensor_axes(const Mesh& mesh);
 // all others.
 std::function<std::optional<Placements>(const Value&)> decoder_placements(
     const DecoderConfig& config, const Mesh& mesh);
+
+// The number of ranks that split the rows of the embedding and the head.
+int64_t vocabulary_ranks(const Mesh& mesh);
+
+// Lines for people about what is computed for rows of that length on that mesh: factors that a
+// rotary embedding chose by the length, rows that pad the vocabulary.
+std::vector<std::string> decoder_notes(const DecoderConfig& config, const Mesh& mesh,
+                                       int64_t sequence_length);
 
 // Throws Error{kUsage} where `mesh` cannot split the model, naming the degrees that can.
 void check_decoder_mesh(const DecoderConfig& config, const Mesh& mesh);

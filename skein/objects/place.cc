@@ -6,7 +6,7 @@
 #include <span>
 
 #include "skein/base/error.h"
-#include "skein/base/paths.h"
+#include "skein/base/files/paths.h"
 
 namespace skein {
 namespace {
@@ -119,6 +119,7 @@ constexpr OtherStore kOtherStores[] = {
     {"s3n", "Hadoop's name for S3", kHadoop},
     {"hdfs", "Hadoop's file system", "copy with `hdfs dfs -get`, or mount it"},
     {"etcd", "etcd", "only launch.rendezvous may lie there"},
+    {"etcds", "etcd with TLS", "only launch.rendezvous may lie there"},
 };
 
 // "gs" of gs://b/x and of gs:/b/x, in small letters; "" where `text` is a path.
@@ -143,7 +144,8 @@ const char* expected(PlaceUse use) {
     case PlaceUse::kDiskOrStore:
       return "a path of a disk, or s3://BUCKET/KEY";
     case PlaceUse::kDiskOrEtcd:
-      return "a folder that every machine sees, or etcd://HOST:PORT[,HOST:PORT…]/PREFIX";
+      return "a folder that every machine sees, or etcd://HOST:PORT[,HOST:PORT…]/PREFIX "
+             "(etcds:// with TLS)";
   }
   return "";
 }
@@ -173,7 +175,8 @@ const char* expected(PlaceUse use) {
 void check_url(std::string_view text, const std::string& named, PlaceUse use) {
   const std::string scheme = scheme_of(text);
   if (scheme.empty()) return;
-  if (use == PlaceUse::kDiskOrEtcd && text.starts_with("etcd://")) return;
+  const bool is_etcd = text.starts_with("etcd://") || text.starts_with("etcds://");
+  if (use == PlaceUse::kDiskOrEtcd && is_etcd) return;
   if (use != PlaceUse::kDiskOrStore || !is_object_url(text)) refuse_url(text, scheme, named, use);
   try {
     parse_object_url(text);

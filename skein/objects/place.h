@@ -14,15 +14,15 @@
 #include <string>
 #include <string_view>
 
-#include "skein/base/file.h"
-#include "skein/objects/object_url.h"
+#include "skein/base/files/file.h"
+#include "skein/objects/url.h"
 
 namespace skein {
 
 enum class PlaceUse {
   kDisk,
   kDiskOrStore,  // or s3://BUCKET/KEY
-  kDiskOrEtcd,   // or etcd://HOST:PORT/PREFIX
+  kDiskOrEtcd,   // or etcd://HOST:PORT/PREFIX, etcds://…
 };
 
 class Place {

@@ -89,6 +89,7 @@ TEST_F(Places, OtherUrlsAreRefusedWithWhatHelps) {
       {"s3:/b/x", "with two slashes"},
       {"S3://b/x", "in small letters"},
       {"etcd://node:2379", "only launch.rendezvous"},
+      {"etcds://node:2379", "only launch.rendezvous"},
       {"foo+bar://b/x", "a folder of that name is ./foo+bar://b/x"},
       {"s3:///x", "cannot be a bucket"},
       {"s3://b//x", "empty part"},
@@ -105,7 +106,9 @@ TEST_F(Places, EachSettingTakesWhatItCanUse) {
   EXPECT_THAT(refusal_of("s3://b/x", PlaceUse::kDisk),
               AllOf(HasSubstr("an object of a store"), HasSubstr("aws s3 cp")));
   EXPECT_THAT(refusal_of("s3://b/x", PlaceUse::kDiskOrEtcd), HasSubstr("etcd://HOST:PORT"));
-  EXPECT_EQ(meaning_of("etcd://node:2379/a", PlaceUse::kDiskOrEtcd), "etcd://node:2379/a");
+  for (const char* etcd : {"etcd://node:2379/a", "etcds://node:2379/a"}) {
+    EXPECT_EQ(meaning_of(etcd, PlaceUse::kDiskOrEtcd), etcd);
+  }
 }
 
 TEST_F(Places, TextIsReadBack) {

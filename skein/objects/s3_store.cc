@@ -16,8 +16,8 @@
 #include <thread>
 
 #include "skein/base/error.h"
-#include "skein/base/quiet_thread.h"
-#include "skein/objects/object_store.h"
+#include "skein/base/threads/quiet_thread.h"
+#include "skein/objects/store.h"
 
 namespace skein {
 namespace {

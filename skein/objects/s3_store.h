@@ -1,5 +1,5 @@
 // The connection to the store of a bucket: Arrow's file system over AWS's library, and what it says
-// when something fails. For the sources of this room; object_store.h says how stores are found.
+// when something fails. For the sources of this room; store.h says how stores are found.
 #pragma once
 
 #include <arrow/result.h>
@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "skein/objects/object_url.h"
+#include "skein/objects/url.h"
 
 namespace arrow::fs {
 class S3FileSystem;

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "skein/base/file.h"
+#include "skein/base/files/file.h"
 
 namespace skein {
 

@@ -1,9 +1,9 @@
 // The algorithms that a device's kernels chose by measuring: cuBLASLt's, for matrix products.
 //
 // Algorithms add in different orders, so a run repeats the same bits only with the same choices.
-// They belong to the run: train/run_algorithms.h makes ranks agree on them, and checkpoints keep
-// them. What a machine measured before (ops/cuda/algorithm_cache.h) is only the starting point of a
-// new run.
+// They belong to the run: train/start/run_algorithms.h makes ranks agree on them, and checkpoints
+// keep them. What a machine measured before (ops/cuda/algorithm_cache.h) is only the starting point
+// of a new run.
 #pragma once
 
 #include <map>

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "skein/base/error.h"
-#include "skein/base/json.h"
+#include "skein/base/text/json.h"
 #include "tests/places.h"
 
 namespace skein {

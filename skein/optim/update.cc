@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "skein/base/exact_sum.h"
-#include "skein/base/hash.h"
+#include "skein/base/numbers/exact_sum.h"
+#include "skein/base/numbers/hash.h"
 #include "skein/ops/adamw/adamw.h"
 #include "skein/ops/clip_scale/clip_scale.h"
 #include "skein/ops/fill_zero/fill_zero.h"

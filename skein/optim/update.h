@@ -17,7 +17,7 @@
 //             1  gradients reduce-scattered to ranges (Flat), optimizer state of that range alone,
 //                the updated ranges of the weights all-gathered. Over dp first, then ranges of the
 //                range over cp; back the other way around, over dp beside the next bucket's cp
-//             2, 3  as 1; passes/zero.h has changed the graph before
+//             2, 3  as 1; passes/parallel/zero.h has changed the graph before
 //           in buckets of bucket_bytes of fp32 gradient, or of one parameter that is larger: the
 //           scratch of a sum is bounded by the largest
 #pragma once

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "skein/base/exact_sum.h"
+#include "skein/base/numbers/exact_sum.h"
 #include "skein/ir/verify.h"
 #include "skein/ops/linear/linear.h"
 

@@ -7,7 +7,7 @@
 
 #include "skein/ops/offload/offload.h"
 #include "skein/ops/pipeline/pipeline.h"
-#include "skein/passes/storage.h"
+#include "skein/passes/memory/storage.h"
 
 namespace skein {
 namespace {

@@ -10,7 +10,7 @@
 #include "skein/ops/ops.h"
 #include "skein/passes/differentiate.h"
 #include "skein/passes/hoist_transient.h"
-#include "skein/passes/plan_memory.h"
+#include "skein/passes/memory/plan_memory.h"
 #include "skein/passes/recompute.h"
 #include "skein/passes/simplify.h"
 

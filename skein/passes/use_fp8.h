@@ -10,7 +10,7 @@
 #pragma once
 
 #include "skein/ir/graph.h"
-#include "skein/passes/take_stage.h"
+#include "skein/passes/parallel/take_stage.h"
 
 namespace skein {
 

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "skein/base/error.h"
-#include "skein/base/units.h"
-#include "skein/plan/plan_sketch.h"
+#include "skein/base/text/units.h"
+#include "skein/plan/sketch.h"
 
 namespace skein {
 namespace {

@@ -5,14 +5,14 @@
 //          degrees and fewer workers where these hold copies, smaller moments, lower precision;
 //          then all of them together, in this order, until the run fits; and more nodes
 // Exact    a configuration that is said to fit was planned in full; the others are sketched
-//          (skein/plan/plan_sketch.h)
+//          (skein/plan/sketch.h)
 // Cost     some ten sketches, and a plan for each line of advice
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "skein/base/json.h"
+#include "skein/base/text/json.h"
 #include "skein/plan/plan.h"
 
 namespace skein {

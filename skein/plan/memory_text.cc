@@ -1,6 +1,6 @@
 #include "skein/plan/memory_text.h"
 
-#include "skein/base/units.h"
+#include "skein/base/text/units.h"
 #include "skein/ops/simd/cpu_kind.h"
 
 namespace skein {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "skein/base/error.h"
-#include "skein/base/units.h"
+#include "skein/base/text/units.h"
 
 namespace skein {
 

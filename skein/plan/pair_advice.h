@@ -1,4 +1,4 @@
-// Whether micro-batches in pairs (passes/pair_programs.h) would make a planned run faster.
+// Whether micro-batches in pairs (passes/overlap/pair_programs.h) would make a planned run faster.
 #pragma once
 
 #include <optional>

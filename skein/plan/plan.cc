@@ -7,17 +7,21 @@
 
 #include "skein/backends/backend.h"
 #include "skein/base/error.h"
-#include "skein/base/file.h"
-#include "skein/base/nearest.h"
+#include "skein/base/files/file.h"
+#include "skein/base/text/foreign_keys.h"
+#include "skein/base/text/log.h"
+#include "skein/base/text/nearest.h"
 #include "skein/config/node_range.h"
-#include "skein/data/tokenizer.h"
+#include "skein/data/tokenizer/tokenizer.h"
 #include "skein/model/decoder.h"
-#include "skein/objects/object_url.h"
+#include "skein/model/placement.h"
+#include "skein/objects/url.h"
 #include "skein/ops/ops.h"
 #include "skein/ops/simd/cpu_kind.h"
 #include "skein/plan/process_bytes.h"
 #include "skein/plan/this_machine.h"
-#include "skein/replica/replica_memory.h"
+#include "skein/replica/memory.h"
+#include "skein/weights/init_source.h"
 
 namespace skein {
 namespace {
@@ -108,7 +112,15 @@ DecoderConfig planned_model(const Config& config) {
   std::optional<int64_t> vocab_size;
   if (!config.data.tokenizer.empty())
     vocab_size = load_tokenizer(config.data.tokenizer, "data.tokenizer")->vocab_size();
-  return model_of(config, vocab_size);
+  DecoderConfig model = model_of(config, vocab_size);
+  const fs::path file = !config.model.hf_config.empty() ? fs::path(config.model.hf_config)
+                        : config.model.init_from.empty()
+                            ? fs::path()
+                            : fs::path(config.model.init_from) / "config.json";
+  const std::string unknown = unknown_keys_text(file.string(), model.unknown_keys);
+  if (!unknown.empty()) log::warn("{}", unknown);
+  check_names_of_source(config, model);
+  return model;
 }
 
 std::optional<Hardware> planned_hardware(const Config& config, const std::string& asked) {
@@ -231,6 +243,7 @@ void predict(Plan& plan, const PlanRequest& request, const StepSpec& spec) {
   plan.in_pairs = spec.in_pairs;
   plan.idle_pairs = idle_pairs(config, plan.layout);
   plan.idle_zero = idle_zero(config, plan.layout);
+  plan.notes = decoder_notes(spec.model, plan.layout.mesh, spec.sequence_length);
   plan.fp8_as_bf16 = config.precision.mode == "fp8" && plan.hardware.fp8_flops_per_s == 0 &&
                      !plan.hardware.unified_memory;  // a CPU multiplies these in bf16
   const auto tokens =

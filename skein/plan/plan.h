@@ -19,11 +19,11 @@
 #include <string>
 #include <vector>
 
-#include "skein/base/json.h"
+#include "skein/base/text/json.h"
 #include "skein/config/config.h"
 #include "skein/plan/memory_fit.h"
-#include "skein/plan/plan_run.h"
-#include "skein/plan/plan_stage.h"
+#include "skein/plan/stage.h"
+#include "skein/plan/whole_run.h"
 #include "skein/schedule/simulate.h"
 
 namespace skein {
@@ -58,6 +58,7 @@ struct Plan {
   RunTotals run;
   bool in_pairs = false;
   std::string idle_pairs, idle_zero;  // compile/parallel.h
+  std::vector<std::string> notes;     // decoder_notes
   bool fp8_as_bf16 = false;           // nothing says how fast products of 8-bit operands are
 
   int64_t ranks() const { return layout.mesh.num_ranks(); }

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "skein/config/batches.h"
-#include "skein/data/blocks.h"
+#include "skein/data/lanes/blocks.h"
 #include "skein/model/decoder.h"
-#include "skein/objects/object_url.h"
+#include "skein/objects/url.h"
 #include "skein/optim/update.h"
 
 namespace skein {

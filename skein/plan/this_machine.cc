@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "skein/base/machine/cores.h"
 #include "skein/compile/step_programs.h"
 #include "skein/ops/matmul/matmul_ceiling.h"
 #include "skein/ops/simd/cpu_kind.h"
@@ -36,7 +37,7 @@ int64_t memory_of_gpu(const Config& config) {
 }  // namespace
 
 WorkerCores share_cores(const Config& config, int64_t workers) {
-  const int64_t cores = std::max(1, omp_get_num_procs());
+  const int64_t cores = num_cores();
   const int64_t threads =
       config.device.threads > 0 ? config.device.threads : std::max<int64_t>(1, cores / workers);
   return {threads, std::clamp<int64_t>(cores / threads, 1, workers)};

@@ -1,7 +1,7 @@
 // The hardware description of this machine shared by `ranks` workers, which a plan without
 // --hardware takes its rates from. Products and copies are measured on each call, within half a
 // second, with the threads of one worker; the links between workers are assumed.
-// skein/cli/calibrate.h measures all.
+// skein/cli/plan/calibrate.h measures all.
 #pragma once
 
 #include "skein/config/config.h"

@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "skein/base/error.h"
-#include "skein/base/hash.h"
+#include "skein/base/numbers/hash.h"
+#include "skein/data/corpus/loss_spans.h"
 
 namespace skein {
 namespace {
@@ -29,9 +30,9 @@ std::optional<size_t> cut_near(std::string_view text, size_t position) {
 }
 
 Dealer::Dealer(const fs::path& out, const fs::path& validation_out, const std::string& made_from,
-               double validation_fraction, const std::string& shard_of)
-    : fraction_(validation_fraction), training_(out, made_from, shard_of) {
-  if (!validation_out.empty()) validation_.emplace(validation_out, made_from);
+               double validation_fraction, const std::string& shard_of, bool has_spans)
+    : fraction_(validation_fraction), training_(out, made_from, has_spans, shard_of) {
+  if (!validation_out.empty()) validation_.emplace(validation_out, made_from, has_spans);
 }
 
 void Dealer::begin_file(const fs::path& texts) {
@@ -46,15 +47,19 @@ void Dealer::add(const PieceDocument& document) {
   const int64_t index = num_documents_++;
   num_bytes_ += range.num_bytes;
   const Origin& origin = document.origin;
-  if (!validation_) return append(training_, range, origin);
-  if (is_held_out(index)) return append(*validation_, range, origin);
+  if (!validation_) return append(training_, range, origin, document.spans);
+  if (is_held_out(index)) return append(*validation_, range, origin, document.spans);
   if (text.size() >= kSplitBytes) {
     const auto held = static_cast<size_t>(static_cast<double>(text.size()) * fraction_);
-    if (held > 0 && split(text, range, origin, text.size() - std::min(held, text.size()))) return;
+    const size_t position = text.size() - std::min(held, text.size());
+    if (held > 0 && split(text, range, origin, document.spans, position)) return;
   }
   // The last document is kept back: it is split if nothing else was held out.
   flush_last();
-  last_ = {range, std::string(origin.source), origin.record};
+  last_ = {range,
+           std::string(origin.source),
+           origin.record,
+           {document.spans.begin(), document.spans.end()}};
   last_file_ = file_;
 }
 
@@ -74,8 +79,9 @@ void Dealer::commit() {
   commit_with_sources(training_.corpus, training_.sources);
 }
 
-void Dealer::append(Output& output, const FileRange& range, const Origin& origin) {
-  output.corpus.append(range);
+void Dealer::append(Output& output, const FileRange& range, const Origin& origin,
+                    std::span<const ByteRange> spans) {
+  output.corpus.append(range, spans);
   output.sources.append({origin.source, origin.record});
 }
 
@@ -89,7 +95,7 @@ void Dealer::hold_out_end_of_last() {
   const MappedFile file(last_file_);
   const std::string_view text =
       file.text().substr(static_cast<size_t>(range.begin), static_cast<size_t>(range.num_bytes));
-  if (split(text, range, {last_.source, last_.record},
+  if (split(text, range, {last_.source, last_.record}, last_.spans,
             static_cast<size_t>(range.num_bytes - held))) {
     last_ = {};
   }
@@ -101,17 +107,20 @@ bool Dealer::is_held_out(int64_t index) const {
 }
 
 bool Dealer::split(std::string_view text, const FileRange& range, const Origin& origin,
-                   size_t position) {
+                   std::span<const ByteRange> spans, size_t position) {
   const std::optional<size_t> found = cut_near(text, position);
   if (!found) return false;
   const auto cut = static_cast<int64_t>(*found);
-  append(training_, {range.file, range.begin, cut}, origin);
-  append(*validation_, {range.file, range.begin + cut, range.num_bytes - cut}, origin);
+  append(training_, {range.file, range.begin, cut}, origin, spans_within(spans, {0, cut}));
+  append(*validation_, {range.file, range.begin + cut, range.num_bytes - cut}, origin,
+         spans_within(spans, {cut, range.num_bytes}));
   return true;
 }
 
 void Dealer::flush_last() {
-  if (last_.range.num_bytes > 0) append(training_, last_.range, {last_.source, last_.record});
+  if (last_.range.num_bytes > 0) {
+    append(training_, last_.range, {last_.source, last_.record}, last_.spans);
+  }
   last_ = {};
 }
 

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "skein/data/corpus_sources.h"
-#include "skein/data/corpus_writer.h"
+#include "skein/data/corpus/sources.h"
+#include "skein/data/corpus/writer.h"
 #include "skein/prepare/piece.h"
 
 namespace skein {
@@ -24,7 +26,7 @@ class Dealer {
   // `validation_out` empty: everything is for training. `made_from`: CorpusSources. `shard_of`:
   // CorpusWriter.
   Dealer(const fs::path& out, const fs::path& validation_out, const std::string& made_from,
-         double validation_fraction, const std::string& shard_of = "");
+         double validation_fraction, const std::string& shard_of = "", bool has_spans = false);
 
   // The file in which the texts of the following documents lie; it may become the training corpus.
   void begin_file(const fs::path& texts);
@@ -40,8 +42,9 @@ class Dealer {
 
  private:
   struct Output {
-    Output(const fs::path& out, const std::string& made_from, const std::string& shard_of = "")
-        : corpus(out, shard_of), sources(out, made_from) {}
+    Output(const fs::path& out, const std::string& made_from, bool has_spans,
+           const std::string& shard_of = "")
+        : corpus(out, shard_of, has_spans), sources(out, made_from) {}
     CorpusWriter corpus;
     CorpusSourcesWriter sources;
   };
@@ -50,11 +53,14 @@ class Dealer {
     FileRange range;
     std::string source;
     int64_t record = 0;
+    std::vector<ByteRange> spans;
   };
 
-  static void append(Output& output, const FileRange& range, const Origin& origin);
+  static void append(Output& output, const FileRange& range, const Origin& origin,
+                     std::span<const ByteRange> spans);
   bool is_held_out(int64_t index) const;
-  bool split(std::string_view text, const FileRange& range, const Origin& origin, size_t position);
+  bool split(std::string_view text, const FileRange& range, const Origin& origin,
+             std::span<const ByteRange> spans, size_t position);
   void hold_out_end_of_last();
   void flush_last();
 

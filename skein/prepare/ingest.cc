@@ -5,14 +5,16 @@
 #include <system_error>
 
 #include "skein/base/error.h"
-#include "skein/base/hash.h"
-#include "skein/data/corpus_sources.h"
-#include "skein/objects/object_url.h"
+#include "skein/base/numbers/hash.h"
+#include "skein/base/text/json_text.h"
+#include "skein/data/corpus/sources.h"
+#include "skein/objects/url.h"
+#include "skein/prepare/chat/chat_renderer.h"
 #include "skein/prepare/dealer.h"
 #include "skein/prepare/invalid_lines.h"
 #include "skein/prepare/outputs.h"
 #include "skein/prepare/pieces.h"
-#include "skein/prepare/read/inputs.h"
+#include "skein/prepare/read/inputs/inputs.h"
 
 namespace skein {
 namespace {
@@ -38,6 +40,7 @@ void check_distinct(const fs::path& out, const IngestOptions& options) {
 
 void check_options(const fs::path& out, const IngestOptions& options) {
   check_distinct(out, options);
+  check_reading(read_options(options));
   if (options.validation_out.empty()) {
     if (!options.validation_fraction) return;
     fail(ErrorCode::kUsage,
@@ -73,21 +76,9 @@ std::string names_of(const std::vector<InputFile>& inputs) {
 class CopyWorker : public PieceWorker {
  public:
   void add(const InputDocument& document, PieceOutput& out) override {
-    if (!document.text.empty()) out.append(document.text, document.origin);
+    if (!document.text.empty()) out.append(document.text, document.origin, document.spans);
   }
 };
-
-ReadOptions read_options(const IngestOptions& options) {
-  ReadOptions read;
-  read.max_document_bytes = options.max_document_bytes;
-  read.text_column = options.text_column;
-  read.as_text = options.as_text;
-  read.format = options.format;
-  read.document_separator = options.document_separator;
-  read.utf8.invalid = options.invalid_utf8;
-  read.bytes.max_expansion = options.max_expansion;
-  return read;
-}
 
 PiecesOptions pieces_options(const fs::path& out, const IngestOptions& options) {
   PiecesOptions pieces;
@@ -130,7 +121,7 @@ std::string fingerprint(const std::vector<InputFile>& files, const IngestOptions
   for (const InputFile& file : files) {
     all.push_back({file.path.string(), file.named, file.num_bytes, file.changed_ns});
   }
-  const std::string text = all.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = json_text(all);
   return xxh3_128_hex(std::as_bytes(std::span(text)));
 }
 
@@ -161,7 +152,8 @@ void add_total(const PieceReport& total, IngestReport& report) {
 void deal(const Pieces& pieces, const IngestOutputs& outputs, const std::string& made_from,
           const IngestOptions& options, IngestReport& report) {
   Dealer dealer(outputs.training.made, outputs.validation.made, made_from,
-                options.validation_fraction.value_or(kValidationFraction), options.shard_of);
+                options.validation_fraction.value_or(kValidationFraction), options.shard_of,
+                options.chat != nullptr && options.chat->options().finds_spans);
   for (int64_t i = 0; i < pieces.num_pieces(); ++i) {
     dealer.begin_file(pieces.text_file(i));
     pieces.read(i, [&](const PieceDocument& document) { dealer.add(document); });
@@ -205,6 +197,19 @@ void make(std::vector<InputFile> files, const IngestOutputs& outputs, const std:
 
 }  // namespace
 
+ReadOptions read_options(const IngestOptions& options) {
+  ReadOptions read;
+  read.max_document_bytes = options.max_document_bytes;
+  read.text_column = options.text_column;
+  read.as_text = options.as_text;
+  read.format = options.format;
+  read.document_separator = options.document_separator;
+  read.chat = options.chat;
+  read.utf8.invalid = options.invalid_utf8;
+  read.bytes.max_expansion = options.max_expansion;
+  return read;
+}
+
 IngestStep copy_documents() {
   return {[] { return std::make_unique<CopyWorker>(); }, "copy"};
 }
@@ -228,6 +233,8 @@ IngestReport ingest(const std::vector<fs::path>& inputs, const fs::path& out,
 IngestReport ingest(FoundInputs found, const fs::path& out, const IngestOptions& options,
                     const std::function<void(const PiecesProgress&)>& on_progress) {
   check_options(out, options);
+  // Of a shard all inputs were looked at.
+  if (options.shard_of.empty()) check_separator(read_options(options), found.files);
   std::vector<fs::path> written = options.also_written;
   written.insert(written.end(), {out, options.validation_out});
   check_not_outputs(found.files, written);

@@ -11,16 +11,17 @@
 //          without the column of documents, and archives are skipped, counted and reported.
 //          Error{kUsage}: an output that exists, without `overwrite`, or that cannot be a file.
 // Restart  what is finished lies in `<out>.work` until the corpus is: pieces.h
-// Memory   bounded (readers.h, corpus_writer.h), whatever the size of the corpus
+// Memory   bounded (readers.h, data/corpus/writer.h), whatever the size of the corpus
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "skein/base/file.h"
+#include "skein/base/files/file.h"
 #include "skein/prepare/invalid_lines.h"
 #include "skein/prepare/outputs.h"
 #include "skein/prepare/pieces.h"
@@ -53,25 +54,30 @@ struct IngestOptions {
   // More than this share of lines, and than 100, are an error; of 0 any is.
   double max_invalid_lines = kMaxInvalidLines;
   InvalidUtf8 invalid_utf8 = InvalidUtf8::kFail;
-  int64_t max_expansion = 1000;        // ByteOptions
-  std::string text_column;             // the key or column of the documents; empty: found
-  bool as_text = false;                // files named as JSON or tables are documents as they are
-  std::optional<InputFormat> format;   // ReadOptions
-  std::string document_separator;      // the same
+  int64_t max_expansion = 1000;       // ByteOptions
+  std::string text_column;            // the key or column of the documents; empty: found
+  bool as_text = false;               // files named as JSON or tables are documents as they are
+  std::optional<InputFormat> format;  // ReadOptions
+  std::string document_separator;     // the same
+  // The same; what it finds in documents becomes the column `loss_spans` of the corpora.
+  std::shared_ptr<const ChatRenderer> chat;
   bool overwrite = false;              // replace outputs that exist
   fs::path work;                       // where outputs in buckets are made; empty: in TMPDIR
   std::vector<fs::path> also_written;  // by the caller, beside the corpora: no inputs either
   OnSent on_sent;
   int num_threads = 0;  // 0: as many as this process may use cores; the output is the same
 
-  // The list of inputs that the corpus is a shard of (data/shard_set.h); empty: it is none. A shard
-  // may be without documents.
+  // The list of inputs that the corpus is a shard of (data/corpus/shard_set.h); empty: it is none.
+  // A shard may be without documents.
   std::string shard_of;
 
   // Called once the inputs of the corpus `out` are read and counted, before it is written; what it
   // throws stops the ingestion, and the same one goes on there.
   std::function<void(const fs::path& out, const IngestReport& report)> on_read;
 };
+
+// How its inputs are read.
+ReadOptions read_options(const IngestOptions& options);
 
 // All of them that the text of a corpus follows from, whatever its inputs.
 Json text_options(const IngestOptions& options);

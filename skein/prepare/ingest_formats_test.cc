@@ -71,8 +71,11 @@ TEST_F(IngestFormats, TablesOfSeveralSplitsAreTold) {
   write("hub/data/test-00000-of-00001.jsonl", R"({"text": "test"})");
   write("hub/train_test_tools.py", "import test");
   EXPECT_EQ(ingested({folder_ / "hub"}), (Documents{"test", "train", "import test"}));
-  EXPECT_THAT(report_.notes, ElementsAre(AllOf(HasSubstr("several splits"),
-                                               HasSubstr("test-00000-of-00001.jsonl, "))));
+  EXPECT_THAT(
+      report_.notes,
+      ElementsAre(AllOf(HasSubstr("several splits"), HasSubstr("test-00000-of-00001.jsonl, ")),
+                  AllOf(HasSubstr("train_test_tools.py: a text, which goes into one corpus with"),
+                        HasSubstr("test-00000-of-00001.jsonl"))));
   ingested({folder_ / "hub/data/train-00000-of-00001.jsonl"});
   EXPECT_THAT(report_.notes, ElementsAre());
 }
@@ -185,8 +188,8 @@ TEST_F(IngestFormats, WhatHoldsNoDocumentsIsPassedOverAndSaid) {
       {"config.json", "{\"hidden_size\": 8}\n"},
       {"broken.json", "// comment\n{\"a\": 1}"},
       {"table.csv", "id,label\n1,x\n"},
-      {"texts.tar", std::string("a.txt\0\0\0 text", 13)},
-      {"texts.tar.gz", gzip("x")},
+      {"texts.zip", std::string("a.txt\0\0\0 text", 13)},
+      {"texts.7z.gz", gzip("x")},
       {"image", std::string("plain ASCII\0\0", 13)},
       {"utf16.txt", std::string("\xff\xfe"
                                 "a\0b\0",
@@ -202,7 +205,8 @@ TEST_F(IngestFormats, WhatHoldsNoDocumentsIsPassedOverAndSaid) {
   }
   EXPECT_THAT(error_of({folder_ / "in/config.json"}),
               HasSubstr("has no key `text` (its keys: `hidden_size`)"));
-  EXPECT_THAT(error_of({folder_ / "in/texts.tar.gz"}), HasSubstr("an archive"));
+  EXPECT_THAT(error_of({folder_ / "in/texts.zip"}),
+              AllOf(HasSubstr("a zip archive"), HasSubstr("`unzip -d texts /")));
   EXPECT_THAT(error_of({folder_ / "in/utf16.txt"}), HasSubstr("UTF-16"));
   // The same files as plain text, which is right for source code, for instance.
   EXPECT_EQ(ingested({folder_ / "in/config.json", folder_ / "in/table.csv"}, {.as_text = true}),

@@ -35,8 +35,10 @@ TEST_F(IngestHtml, FilesAreNamedAndTakenWithTheirTags) {
   write("in/d.html", "no page\n");
   EXPECT_EQ(ingested({folder_ / "in"}),
             (Documents{page, page, "plain", "<html><p>text", "no page\n"}));
-  EXPECT_THAT(report_.notes, ElementsAre(AllOf(HasSubstr("in/a.html and 2 others: HTML"),
-                                               HasSubstr("extract the text first"))));
+  EXPECT_THAT(report_.notes,
+              ElementsAre(AllOf(HasSubstr("in/a.html and 2 others: HTML"),
+                                HasSubstr("extract the text first")),
+                          HasSubstr("in/a.html: a text, which goes into one corpus with tables")));
   EXPECT_EQ(ingested({folder_ / "in/a.html"}, {.as_text = true}), Documents{page});
   EXPECT_THAT(report_.notes, IsEmpty());
   EXPECT_EQ(ingested({folder_ / "in/a.html"}, {.format = InputFormat::kText}), Documents{page});

@@ -76,7 +76,7 @@ TEST_F(IngestNamedOtherwise, AFormatMayBeNamed) {
   EXPECT_EQ(ingested({write("x.tsv", "text\tid\na\t1\nb\t2\n")}, {.format = InputFormat::kCsv}),
             both_);
   EXPECT_THAT(error_of({write("x.jsonl", kLines)}, {.format = InputFormat::kParquet}),
-              HasSubstr("not a readable Parquet file"));
+              HasSubstr("begins as JSON does, not as Parquet: --format jsonl reads it"));
   for (const char* name : kFormatNames) EXPECT_EQ(name_of(format_named(name)), name);
 }
 
@@ -142,6 +142,25 @@ TEST_F(IngestNamedOtherwise, WindowsOfZstdAreNoDamage) {
   EXPECT_THAT(error_of({write("x.jsonl.zst", zstd(kLines, 29))}),
               AllOf(HasSubstr("a window of more than 128 MiB"), HasSubstr("--long=27"),
                     Not(HasSubstr("damaged"))));
+}
+
+// Folders name splits as well, and files may be copies by their names.
+TEST_F(IngestNamedOtherwise, FoldersOfSplitsAndCopiesAreNamed) {
+  write("splits/train/0.jsonl", R"({"text": "train"})");
+  write("splits/valid/0.jsonl", R"({"text": "valid"})");
+  ingested({folder_ / "splits"});
+  EXPECT_THAT(report_.notes, ElementsAre(HasSubstr("several splits")));
+  write("copies/d.jsonl", R"({"text": "a"})");
+  write("copies/d (1).jsonl", R"({"text": "a"})");
+  write("copies/e.jsonl", R"({"text": "b"})");
+  ingested({folder_ / "copies"});
+  EXPECT_THAT(report_.notes, ElementsAre(AllOf(HasSubstr("d (1).jsonl and "),
+                                               HasSubstr("d.jsonl: by their names they hold"))));
+  ingested({folder_ / "copies/e.jsonl", folder_ / "copies/e.jsonl"});
+  EXPECT_THAT(report_.notes, ElementsAre(HasSubstr("e.jsonl: named twice: read twice")));
+  ingested(
+      {write("wiki_00", "<doc id=\"1\" title=\"A\">\nA\n</doc>\n<doc id=\"2\">\nB\n</doc>\n")});
+  EXPECT_THAT(report_.notes, ElementsAre(HasSubstr("wikiextractor --json")));
 }
 
 }  // namespace

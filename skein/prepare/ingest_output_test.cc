@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "skein/base/lost_pages.h"
+#include "skein/base/files/lost_pages.h"
 #include "skein/prepare/dealer.h"
 #include "skein/prepare/read/readers.h"
 #include "tests/data/ingest_testing.h"

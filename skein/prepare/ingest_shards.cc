@@ -4,10 +4,12 @@
 #include <system_error>
 
 #include "skein/base/error.h"
-#include "skein/base/hash.h"
-#include "skein/data/corpus_sources.h"
-#include "skein/data/shard_set.h"
-#include "skein/objects/object_store.h"
+#include "skein/base/files/open_file.h"
+#include "skein/base/numbers/hash.h"
+#include "skein/base/text/json_text.h"
+#include "skein/data/corpus/shard_set.h"
+#include "skein/data/corpus/sources.h"
+#include "skein/objects/store.h"
 #include "skein/prepare/outputs.h"
 
 namespace skein {
@@ -19,7 +21,7 @@ constexpr const char* kStem = "part";
 // divides them follows from. Not times, which may differ from one copy to another.
 std::string list_of(const std::vector<InputFile>& files, int64_t num_shards,
                     const IngestOptions& options) {
-  std::string list = std::to_string(num_shards) + text_options(options).dump();
+  std::string list = std::to_string(num_shards) + json_text(text_options(options));
   int64_t num_bytes = 0;
   for (const InputFile& file : files) {
     num_bytes += file.num_bytes;
@@ -30,9 +32,8 @@ std::string list_of(const std::vector<InputFile>& files, int64_t num_shards,
 }
 
 std::vector<fs::path> shards_in(const fs::path& out) {
-  std::error_code error;
-  const bool is_there = is_object_url(out) ? object_exists(parse_object_url(out.native()))
-                                           : fs::is_directory(out, error);
+  const bool is_there =
+      is_object_url(out) ? object_exists(parse_object_url(out.native())) : is_folder_there(out);
   std::vector<fs::path> shards = is_there ? files_in_folder(out) : std::vector<fs::path>();
   std::erase_if(shards, [](const fs::path& file) {
     const auto name = shard_name(file);
@@ -127,6 +128,7 @@ void ingest_shards(const std::vector<fs::path>& inputs, const fs::path& out,
          shards.num_shards, found.files.size());
   }
   check_shards_of_inputs(found.files);
+  check_separator(read_options(options), found.files);
   IngestOptions of_shard = options;
   of_shard.shard_of = list_of(found.files, shards.num_shards, options);
   check_shard_set(out, shards.num_shards, options.overwrite ? "" : of_shard.shard_of);

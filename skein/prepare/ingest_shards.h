@@ -31,7 +31,7 @@ struct ShardOptions {
 fs::path shard_path(const fs::path& out, int64_t shard, int64_t num_shards);
 
 // The shards that a folder, or a name in a store, holds already are of this division, and, if
-// `list` is given, of this list of inputs (data/shard_set.h): Error{kUsage}.
+// `list` is given, of this list of inputs (data/corpus/shard_set.h): Error{kUsage}.
 void check_shard_set(const fs::path& out, int64_t num_shards, const std::string& list = "");
 
 // Of `num_files` files of these sizes, the index of the first one of each shard.

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "skein/data/stats.h"
+#include "skein/data/learn/stats.h"
 #include "skein/prepare/work_folder.h"
 #include "tests/data/ingest_testing.h"
 
@@ -226,7 +226,8 @@ TEST_F(Ingest, StatsDescribeTheCorpus) {
     lines += "{\"text\": \"" + std::string(static_cast<size_t>(i), 'a') + "\"}\n";
   ingested({write("a.jsonl", lines)});
   const Corpus corpus(out());
-  const auto tokenizer = Tokenizer::load(kCorpusGoldens.parent_path() / "tokenizer/llama");
+  const auto tokenizer =
+      Tokenizer::load(fs::path(kSourceFolder) / "skein/data/tokenizer/testdata/models/llama");
   CorpusStats stats = corpus_stats(corpus, tokenizer.get());
   EXPECT_EQ(stats.num_bytes, 5050);
   EXPECT_EQ(stats.lengths.min, 1);

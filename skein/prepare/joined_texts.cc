@@ -7,8 +7,9 @@
 #include <utility>
 
 #include "skein/base/error.h"
-#include "skein/base/quiet_thread.h"
-#include "skein/data/corpus_writer.h"
+#include "skein/base/files/open_file.h"
+#include "skein/base/threads/quiet_thread.h"
+#include "skein/data/corpus/writer.h"
 
 namespace skein {
 namespace {
@@ -25,9 +26,9 @@ JoinedTexts::JoinedTexts(const fs::path& path, size_t num_pieces)
     : path_(path), end_(kCorpusTextBegin), left_bytes_(num_pieces, -1) {}
 
 void JoinedTexts::open() {
-  file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  file_ = open_or_create(path_);
   const Lock lock(mutex_);
-  if (file_.get() < 0 || ::ftruncate(file_.get(), end_) != 0) {
+  if (::ftruncate(file_.get(), end_) != 0) {
     fail(errno_code(errno), "cannot create {}: {}", path_.string(), errno_text(errno));
   }
   to_write_ = written_ = end_ / kPageBytes * kPageBytes;

@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "skein/base/file.h"
-#include "skein/base/mutex.h"
-#include "skein/data/spool.h"
+#include "skein/base/files/file.h"
+#include "skein/base/threads/mutex.h"
+#include "skein/data/corpus/spool.h"
 
 namespace skein {
 

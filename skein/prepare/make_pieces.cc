@@ -1,13 +1,12 @@
 // The threads of Pieces::make().
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <exception>
 #include <thread>
 
-#include "skein/base/mutex.h"
-#include "skein/base/quiet_thread.h"
+#include "skein/base/machine/cores.h"
+#include "skein/base/threads/mutex.h"
+#include "skein/base/threads/quiet_thread.h"
 #include "skein/prepare/make_piece.h"
 
 namespace skein {
@@ -17,12 +16,7 @@ constexpr auto kTellEvery = std::chrono::milliseconds(200);
 
 }  // namespace
 
-int num_threads_or_cores(int wanted) {
-  if (wanted > 0) return wanted;
-  cpu_set_t cores;
-  if (::sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
-  return std::max(1, CPU_COUNT(&cores));
-}
+int num_threads_or_cores(int wanted) { return wanted > 0 ? wanted : num_cores(); }
 
 // Pieces are begun in their order. When one fails, those before it are finished, since one of them
 // may fail too, and those behind it are given up: so the error is that of the first one.

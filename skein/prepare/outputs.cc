@@ -12,10 +12,11 @@
 #include <utility>
 
 #include "skein/base/error.h"
-#include "skein/data/corpus_sources.h"
-#include "skein/data/shard_set.h"
-#include "skein/objects/object_store.h"
-#include "skein/objects/object_writer.h"
+#include "skein/base/files/open_file.h"
+#include "skein/data/corpus/shard_set.h"
+#include "skein/data/corpus/sources.h"
+#include "skein/objects/store.h"
+#include "skein/objects/writer.h"
 #include "skein/prepare/work_folder.h"
 
 namespace skein {
@@ -52,19 +53,14 @@ void check_object(const char* option, const fs::path& named, bool overwrite) {
 }
 
 void check_file(const char* option, const fs::path& path, bool overwrite) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (path.empty() || !path.has_filename() || fs::is_directory(status)) {
+  if (path.empty() || !path.has_filename() || is_folder_there(path)) {
     fail_folder(option, path, "corpus.arrow");
   }
-  if (fs::exists(status) && !overwrite) {
-    fail_exists(option, path, fs::exists(sources_of(path), error));
-  }
+  if (!overwrite && is_there(path)) fail_exists(option, path, is_there(sources_of(path)));
 }
 
-bool is_there(const fs::path& corpus) {
-  std::error_code error;
-  if (!is_object_url(corpus)) return fs::exists(corpus, error);
+bool is_made_there(const fs::path& corpus) {
+  if (!is_object_url(corpus)) return is_there(corpus);
   const auto changed_ns = [](const fs::path& path) {
     return list_objects(parse_object_url(path.native())).front().changed_ns;
   };
@@ -151,7 +147,7 @@ void check_output(const char* option, const Output& output, bool overwrite) {
 }
 
 bool is_made_from(const fs::path& corpus, const std::string& made_from) {
-  if (!is_there(corpus)) return false;
+  if (!is_made_there(corpus)) return false;
   const std::optional<CorpusSources> sources = CorpusSources::beside(corpus);
   return sources && sources->made_from() == made_from;
 }
@@ -197,21 +193,20 @@ void check_shards_of_inputs(const std::vector<InputFile>& inputs) {
 }
 
 void check_not_outputs(const std::vector<InputFile>& inputs, const std::vector<fs::path>& outputs) {
-  using Place = std::pair<dev_t, ino_t>;
-  const auto place_of = [](const fs::path& path) -> std::optional<Place> {
-    struct stat found {};
-    if (is_object_url(path) || ::stat(path.c_str(), &found) != 0) return std::nullopt;
-    return Place(found.st_dev, found.st_ino);
-  };
   std::set<fs::path> names;
-  std::set<Place> places;  // of those that are there
+  std::set<FileIdentity> places;  // of those that are there
   for (const fs::path& output : outputs) {
     names.insert(output);
-    if (const auto place = place_of(output)) places.insert(*place);
+    if (const auto place = identity_of(output)) places.insert(*place);
   }
+  const auto is_written = [&](const fs::path& path) {
+    if (names.contains(path)) return true;
+    if (places.empty()) return false;
+    const auto place = identity_of(path);
+    return place.has_value() && places.contains(place.value());
+  };
   for (const InputFile& input : inputs) {
-    const auto place = places.empty() ? std::nullopt : place_of(input.path);
-    if (!names.contains(input.path) && !(place && places.contains(*place))) continue;
+    if (!is_written(input.path)) continue;
     fail(ErrorCode::kUsage, "{}: an input, and what is to be written as well", input.path.string());
   }
 }

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "skein/base/file.h"
-#include "skein/prepare/read/inputs.h"
+#include "skein/base/files/file.h"
+#include "skein/prepare/read/inputs/inputs.h"
 
 namespace skein {
 

@@ -1,11 +1,12 @@
 #include "skein/prepare/piece.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
+#include <cstring>
 #include <system_error>
 
 #include "skein/base/error.h"
+#include "skein/base/files/open_file.h"
+#include "skein/base/text/json_text.h"
 
 namespace skein {
 namespace {
@@ -16,6 +17,7 @@ constexpr int64_t kLookBytes = int64_t{8} << 20;    // of text, between two look
 fs::path with_ending(fs::path stem, const char* ending) { return stem += ending; }
 fs::path text_of(const fs::path& stem) { return with_ending(stem, ".text"); }
 fs::path rows_of(const fs::path& stem) { return with_ending(stem, ".rows"); }
+fs::path spans_of(const fs::path& stem) { return with_ending(stem, ".spans"); }
 fs::path record_of(const fs::path& stem) { return with_ending(stem, ".json"); }
 
 // Whether the file has these bytes, to its end unless it is shared.
@@ -29,19 +31,23 @@ bool has_bytes(const fs::path& path, int64_t begin, int64_t num_bytes, bool to_e
 }
 
 Json to_json(const PieceReport& report) {
-  return {{"files", report.num_files},
-          {"skipped_files", report.num_skipped_files},
-          {"invalid_lines", report.num_invalid_lines},
-          {"invalid_utf8", report.num_invalid_utf8},
-          {"documents_read", report.num_documents_read},
-          {"bytes_read", report.num_bytes_read},
-          {"documents", report.num_documents},
-          {"bytes", report.num_bytes},
-          {"sources", report.sources},
-          {"warnings", report.warnings},
-          {"found", report.found},
-          {"counters", report.counters},
-          {"joined_begin", report.joined_begin}};
+  Json json = {{"files", report.num_files},
+               {"skipped_files", report.num_skipped_files},
+               {"invalid_lines", report.num_invalid_lines},
+               {"invalid_utf8", report.num_invalid_utf8},
+               {"documents_read", report.num_documents_read},
+               {"bytes_read", report.num_bytes_read},
+               {"documents", report.num_documents},
+               {"bytes", report.num_bytes},
+               {"sources", report.sources},
+               {"warnings", report.warnings},
+               {"found", report.found},
+               {"first_text", report.first_text},
+               {"first_table", report.first_table},
+               {"counters", report.counters},
+               {"joined_begin", report.joined_begin}};
+  if (report.has_spans) json["has_spans"] = true;
+  return json;
 }
 
 PieceReport report_from(const Json& json) {
@@ -57,8 +63,11 @@ PieceReport report_from(const Json& json) {
   json.at("sources").get_to(report.sources);
   json.at("warnings").get_to(report.warnings);
   json.at("found").get_to(report.found);
+  json.at("first_text").get_to(report.first_text);
+  json.at("first_table").get_to(report.first_table);
   report.counters = json.at("counters");
   json.at("joined_begin").get_to(report.joined_begin);
+  report.has_spans = json.contains("has_spans");
   return report;
 }
 
@@ -72,7 +81,7 @@ PieceReport report_from(const Json& json) {
 void write_record(const fs::path& stem, const Json& record) {
   PieceFile file(record_of(stem));
   // Names of files need not be UTF-8.
-  file.append(record.dump(-1, ' ', false, Json::error_handler_t::replace));
+  file.append(json_text(record));
   file.finish();
 }
 
@@ -83,13 +92,34 @@ void move_text(const fs::path& stem, PieceReport& report, int64_t joined_begin) 
   write_record(stem, record);
 }
 
-FileDescriptor open_text(const fs::path& path) {
-  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) {
-    fail(errno_code(errno), "cannot open {}: {}", path.string(), errno_text(errno));
+// STEM.spans, document by document.
+class SpanReader {
+ public:
+  explicit SpanReader(const fs::path& path) : path_(path), file_(path) {}
+
+  // Of the next document, which has so many bytes.
+  std::span<const ByteRange> next(int64_t num_bytes) {
+    const std::span<const std::byte> rest = file_.bytes().subspan(at_);
+    int64_t count = -1;
+    if (rest.size() >= sizeof(count)) std::memcpy(&count, rest.data(), sizeof(count));
+    const auto most = static_cast<int64_t>((rest.size() - sizeof(count)) / sizeof(ByteRange));
+    if (count < 0 || count > most) fail_damaged(path_);
+    const auto* spans = reinterpret_cast<const ByteRange*>(rest.data() + sizeof(count));
+    at_ += sizeof(count) + static_cast<size_t>(count) * sizeof(ByteRange);
+    int64_t end = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      if (spans[i].begin < end || spans[i].end < spans[i].begin) fail_damaged(path_);
+      end = spans[i].end;
+    }
+    if (end > num_bytes) fail_damaged(path_);
+    return {spans, static_cast<size_t>(count)};
   }
-  return file;
-}
+
+ private:
+  fs::path path_;
+  MappedFile file_;
+  size_t at_ = 0;
+};
 
 }  // namespace
 
@@ -108,18 +138,31 @@ std::vector<std::string> found_lines(const PieceReport& report) {
                       : "";
     lines.push_back(fmt::format("{}{}: {}", first, others, what));
   }
+  if (!report.first_text.empty() && !report.first_table.empty()) {
+    lines.push_back(
+        fmt::format("{}: a text, which goes into one corpus with tables or JSON such as {}: if "
+                    "texts like it are no documents, name the files or folders that are",
+                    report.first_text, report.first_table));
+  }
   return lines;
 }
 
-PieceOutput::PieceOutput(const fs::path& stem, JoinedTexts* joined, size_t piece)
+PieceOutput::PieceOutput(const fs::path& stem, JoinedTexts* joined, size_t piece, bool has_spans)
     : stem_(stem), joined_(joined), piece_(piece), text_(text_of(stem)), rows_(rows_of(stem)) {
+  if (has_spans) spans_.emplace(spans_of(stem));
   join_at_turn();
 }
 
-void PieceOutput::append(std::string_view text, const Origin& origin) {
+void PieceOutput::append(std::string_view text, const Origin& origin,
+                         std::span<const ByteRange> spans) {
   const PieceRow row{static_cast<int64_t>(text.size()), source_index(origin.source), origin.record};
   text_.append(text);
   rows_.append({reinterpret_cast<const char*>(&row), sizeof(row)});
+  if (spans_) {
+    const auto count = static_cast<int64_t>(spans.size());
+    spans_->append({reinterpret_cast<const char*>(&count), sizeof(count)});
+    spans_->append({reinterpret_cast<const char*>(spans.data()), spans.size_bytes()});
+  }
   ++num_documents_;
   if (joined_ == nullptr || text_.num_bytes() < next_look_) return;
   join_at_turn();
@@ -157,10 +200,11 @@ void PieceOutput::finish(const std::string& key, PieceReport& report) {
   report.num_bytes = text_.num_bytes();
   report.sources = std::move(sources_);
   report.joined_begin = joined_begin_;
-  write_record(stem_, {{"key", key},
-                       {"text_xxh3", text_hash},
-                       {"rows_xxh3", rows_hash},
-                       {"report", to_json(report)}});
+  report.has_spans = spans_.has_value();
+  Json record = {{"key", key}, {"text_xxh3", text_hash}, {"rows_xxh3", rows_hash}};
+  if (spans_) record["spans_xxh3"] = spans_->finish();
+  record["report"] = to_json(report);
+  write_record(stem_, record);
 }
 
 std::optional<PieceReport> find_piece(const fs::path& stem, const std::string& key) {
@@ -177,6 +221,10 @@ std::optional<PieceReport> find_piece(const fs::path& stem, const std::string& k
         !has_bytes(rows_of(stem), 0, rows_bytes, true, record.at("rows_xxh3").get<std::string>())) {
       return std::nullopt;
     }
+    if (report.has_spans &&
+        hash_of_file(spans_of(stem)) != record.at("spans_xxh3").get<std::string>()) {
+      return std::nullopt;
+    }
     return report;
   } catch (const std::exception&) {  // whatever it is, it is no finished piece
     return std::nullopt;
@@ -185,7 +233,7 @@ std::optional<PieceReport> find_piece(const fs::path& stem, const std::string& k
 
 void join_piece(const fs::path& stem, PieceReport& report, JoinedTexts& joined, int64_t begin) {
   const fs::path text = text_of(stem);
-  joined.copy({open_text(text).get(), 0, report.num_bytes, text}, begin);
+  joined.copy({open_to_read(text).get(), 0, report.num_bytes, text}, begin);
   move_text(stem, report, begin);
   fs::remove(text);
 }
@@ -193,7 +241,7 @@ void join_piece(const fs::path& stem, PieceReport& report, JoinedTexts& joined, 
 void part_piece(const fs::path& stem, PieceReport& report) {
   const fs::path joined = piece_text(stem, report);
   Spool to = Spool::named(text_of(stem));
-  copy_bytes({open_text(joined).get(), report.joined_begin, report.num_bytes, joined}, to.fd(),
+  copy_bytes({open_to_read(joined).get(), report.joined_begin, report.num_bytes, joined}, to.fd(),
              to.path());
   move_text(stem, report, -1);
 }
@@ -201,6 +249,8 @@ void part_piece(const fs::path& stem, PieceReport& report) {
 void read_piece(const fs::path& stem, const PieceReport& report,
                 const std::function<void(const PieceDocument&)>& visit) {
   const MappedFile text(piece_text(stem, report)), rows(rows_of(stem));
+  std::optional<SpanReader> spans;
+  if (report.has_spans) spans.emplace(spans_of(stem));
   const auto* row = reinterpret_cast<const PieceRow*>(rows.bytes().data());
   const size_t num_rows = rows.bytes().size() / sizeof(PieceRow);
   auto begin = static_cast<size_t>(std::max<int64_t>(0, report.joined_begin));
@@ -214,7 +264,8 @@ void read_piece(const fs::path& stem, const PieceReport& report,
     }
     visit({text.text().substr(begin, num_bytes),
            static_cast<int64_t>(begin),
-           {report.sources[static_cast<size_t>(row->source)], row->record}});
+           {report.sources[static_cast<size_t>(row->source)], row->record},
+           spans ? spans->next(row->num_bytes) : std::span<const ByteRange>()});
     begin += num_bytes;
     if (begin - forgotten > kResidentBytes) {
       text.forget(text.bytes().subspan(forgotten, begin - forgotten));

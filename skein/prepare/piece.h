@@ -4,6 +4,9 @@
 // Format   STEM.text   the documents one after another; joined.text beside it may have them instead
 //                      (joined_texts.h)
 //          STEM.rows   a PieceRow for each of them
+//          STEM.spans  where documents say which of their bytes count: for each of them the number
+//          of
+//                      spans, and beginning and end of each
 //          STEM.json   the PieceReport, with hashes of both; written last, so that a piece is
 //                      finished that has one. Hashes say after a loss of power what is whole, so
 //                      that nothing waits for the disk and what is removed soon is not written.
@@ -16,13 +19,15 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
-#include "skein/base/file.h"
-#include "skein/base/json.h"
+#include "skein/base/files/file.h"
+#include "skein/base/text/json.h"
+#include "skein/data/corpus/corpus.h"
 #include "skein/prepare/joined_texts.h"
 #include "skein/prepare/piece_file.h"
 
@@ -53,8 +58,11 @@ struct PieceReport {
   std::vector<std::string> warnings;  // the first few of what was passed over, a line each
   // What nobody said and files were found to be or have: how many files, and the first
   std::map<std::string, std::pair<int64_t, std::string>> found;
+  // Of files that nobody named: the first that is a text, and the first that is a table or JSON
+  std::string first_text, first_table;
   Json counters;              // of the worker
   int64_t joined_begin = -1;  // of the text in joined.text; -1: it is in STEM.text
+  bool has_spans = false;     // STEM.spans
 };
 
 // What was found of files, a line each.
@@ -63,9 +71,10 @@ std::vector<std::string> found_lines(const PieceReport& report);
 class PieceOutput {
  public:
   // The text goes into `joined`, if there is one and the turn of `piece` comes meanwhile.
-  explicit PieceOutput(const fs::path& stem, JoinedTexts* joined = nullptr, size_t piece = 0);
+  explicit PieceOutput(const fs::path& stem, JoinedTexts* joined = nullptr, size_t piece = 0,
+                       bool has_spans = false);
 
-  void append(std::string_view text, const Origin& origin);
+  void append(std::string_view text, const Origin& origin, std::span<const ByteRange> spans = {});
 
   // Writes `report` with what was appended, and `key`, by which it is found.
   void finish(const std::string& key, PieceReport& report);
@@ -81,6 +90,7 @@ class PieceOutput {
   int64_t joined_begin_ = -1;
   int64_t next_look_ = 0;  // bytes of text at which to see about the turn, or the disk
   PieceFile text_, rows_;
+  std::optional<PieceFile> spans_;
   std::vector<std::string> sources_;
   std::unordered_map<std::string, int64_t> source_indices_;
   int64_t last_source_ = -1;
@@ -99,6 +109,7 @@ struct PieceDocument {
   std::string_view text;  // mapped: read it only where it is needed
   int64_t begin = 0;      // of the text in its file
   Origin origin;
+  std::span<const ByteRange> spans = {};  // as InputDocument's
 };
 
 // All documents of a finished piece, in order.

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "skein/base/hash.h"
-#include "skein/data/spool.h"
+#include "skein/base/numbers/hash.h"
+#include "skein/data/corpus/spool.h"
 
 namespace skein {
 

@@ -6,8 +6,9 @@
 #include <system_error>
 
 #include "skein/base/error.h"
-#include "skein/base/hash.h"
-#include "skein/base/parallel.h"
+#include "skein/base/numbers/hash.h"
+#include "skein/base/text/json_text.h"
+#include "skein/base/threads/parallel_for.h"
 #include "skein/prepare/make_piece.h"
 
 namespace skein {
@@ -17,7 +18,7 @@ namespace {
 constexpr int64_t kSmallInputsBytes = int64_t{32} << 20;
 constexpr size_t kSmallInputs = 4096;
 
-constexpr int kPieceFormat = 3;
+constexpr int kPieceFormat = 4;
 
 // Two texts that differ anywhere give two names, for all that can happen.
 std::string piece_name(const std::string& key) {
@@ -63,8 +64,7 @@ std::vector<Pieces::Piece> Pieces::plan() const {
       files.push_back({file.path.string(), file.named, file.num_bytes, file.changed_ns});
     }
     // Names of files need not be UTF-8.
-    piece.key = Json{{"options", options}, {"inputs", files}}.dump(-1, ' ', false,
-                                                                   Json::error_handler_t::replace);
+    piece.key = json_text(Json{{"options", options}, {"inputs", files}});
     while (!keys.insert(piece.key).second) piece.key += " again";  // a file that was named twice
     piece.stem = folder_.path() / piece_name(piece.key);
   }
@@ -195,6 +195,8 @@ PieceReport Pieces::total() const {
     for (const auto& [what, files] : report.found) {
       add_found(total, what, files.first, files.second);
     }
+    if (total.first_text.empty()) total.first_text = report.first_text;
+    if (total.first_table.empty()) total.first_table = report.first_table;
   }
   return total;
 }

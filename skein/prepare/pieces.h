@@ -31,12 +31,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "skein/base/json.h"
+#include "skein/base/text/json.h"
 #include "skein/prepare/piece.h"
-#include "skein/prepare/read/inputs.h"
+#include "skein/prepare/read/inputs/inputs.h"
 #include "skein/prepare/read/readers.h"
 #include "skein/prepare/work_folder.h"
 
@@ -45,7 +46,8 @@ namespace skein {
 struct InputDocument {
   std::string_view text;
   Origin origin;
-  size_t input = 0;  // index of the file in what Pieces was given
+  size_t input = 0;                       // index of the file in what Pieces was given
+  std::span<const ByteRange> spans = {};  // the bytes of it that count, where it says so
 };
 
 class PieceWorker {

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <thread>
 
-#include "skein/data/corpus_writer.h"
+#include "skein/data/corpus/writer.h"
 #include "tests/data/ingest_testing.h"
 
 namespace skein {

@@ -1,42 +1,21 @@
 #include "skein/prepare/work_folder.h"
 
-#include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <system_error>
 #include <vector>
 
 #include "skein/base/error.h"
-#include "skein/base/log.h"
+#include "skein/base/files/open_file.h"
+#include "skein/base/shared/file_lock.h"
 
 namespace skein {
 namespace {
 
-// False if the process that held it before removed it: the next one makes another.
-bool is_still_there(const FileDescriptor& file, const fs::path& path) {
-  struct stat locked {
-  }, named{};
-  return ::fstat(file.get(), &locked) == 0 && ::stat(path.c_str(), &named) == 0 &&
-         locked.st_ino == named.st_ino && locked.st_dev == named.st_dev;
-}
-
 FileDescriptor lock_file(const fs::path& folder, const fs::path& path, int operation) {
-  FileDescriptor file(
-      retry_interrupted([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644); }));
-  if (file.get() < 0) {
-    fail(errno_code(errno), "cannot open {}: {}", path.string(), errno_text(errno));
-  }
-  if (retry_interrupted([&] { return ::flock(file.get(), operation | LOCK_NB); }) == 0) return file;
-  if (errno == ENOSYS || errno == EOPNOTSUPP || errno == ENOLCK) {
-    log::warn("{}: this file system has no locks ({}): see to it that nothing else works there",
-              folder.string(), errno_text(errno));
-    return file;
-  }
-  if (errno != EWOULDBLOCK) {
-    fail(errno_code(errno), "cannot lock {}: {}", path.string(), errno_text(errno));
-  }
+  FileDescriptor file = open_or_create(path);
+  const Locked locked = try_lock(file, operation, path, "see to it that nothing else works there");
+  if (locked != Locked::kBusy) return file;
   fail(ErrorCode::kBusy,
        "{}: another process works there, on the same output: wait for it, or name another output",
        folder.string());
@@ -54,7 +33,7 @@ WorkFolder::WorkFolder(const fs::path& folder, const std::optional<WorkShare>& s
   do {
     make_folders(folder);
     lock_ = lock_file(folder, path, share ? LOCK_SH : LOCK_EX);
-  } while (!is_still_there(lock_, path));
+  } while (!still_names(path, lock_));  // whoever held it before may have removed it
   if (!share) return;
   share_lock_ =
       lock_file(folder, folder / fmt::format("lock-{}-of-{}", share->index, share->count), LOCK_EX);

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "skein/base/file.h"
+#include "skein/base/files/file.h"
 
 namespace skein {
 

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "skein/base/error.h"
-#include "skein/base/hash.h"
-#include "skein/replica/replica_record.h"
+#include "skein/base/numbers/hash.h"
+#include "skein/replica/record.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::vector<std::byte> snapshot(4096, std::byte{3});

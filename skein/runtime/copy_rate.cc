@@ -7,8 +7,8 @@
 #include <cstring>
 #include <vector>
 
-#include "skein/base/clock.h"
-#include "skein/base/processor_time.h"
+#include "skein/base/machine/clock.h"
+#include "skein/base/threads/processor_time.h"
 
 namespace skein {
 namespace {

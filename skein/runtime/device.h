@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "skein/base/clock.h"
+#include "skein/base/machine/clock.h"
 #include "skein/ir/kernel.h"
 
 namespace skein {

@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "skein/base/error.h"
-#include "skein/base/heartbeat.h"
+#include "skein/base/shared/heartbeat.h"
 #include "skein/runtime/independent_calls.h"
 
 namespace skein {

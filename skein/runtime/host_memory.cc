@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
-#include <sstream>
 #include <string_view>
 
 #include "skein/base/error.h"
-#include "skein/base/units.h"
+#include "skein/base/machine/control_groups.h"
+#include "skein/base/text/units.h"
 
 namespace skein {
 namespace {
@@ -45,12 +45,6 @@ std::optional<int64_t> field(const std::string& text, std::string_view word) {
   return std::nullopt;
 }
 
-std::string words_from(std::istringstream& line) {
-  std::string rest;
-  std::getline(line, rest);
-  return rest;
-}
-
 // ---- the machine ----
 
 void add_machine(const fs::path& root, const std::string& host, HostMemory& memory) {
@@ -73,46 +67,6 @@ void add_machine(const fs::path& root, const std::string& host, HostMemory& memo
 }
 
 // ---- control groups ----
-
-// The mount point of a hierarchy, and the group that is the visible root there.
-struct GroupMount {
-  fs::path at;
-  std::string group;
-  bool v2 = false;
-};
-
-// Lines of proc(5): "31 23 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory".
-std::vector<GroupMount> group_mounts(const fs::path& root) {
-  std::vector<GroupMount> mounts;
-  std::istringstream text(text_of(root, "/proc/self/mountinfo"));
-  for (std::string line; std::getline(text, line);) {
-    std::istringstream words(line);
-    std::string skipped, group, at, word, kind, source;
-    words >> skipped >> skipped >> skipped >> group >> at;
-    while (words >> word && word != "-") {
-    }
-    words >> kind >> source;
-    const std::string options = "," + words_from(words) + ",";
-    const bool v2 = kind == "cgroup2";
-    const bool v1 = kind == "cgroup" && (options.find(",memory,") != options.npos ||
-                                         options.find(" memory,") != options.npos);
-    if (v1 || v2) mounts.push_back({root / fs::path(at).relative_path(), group, v2});
-  }
-  return mounts;
-}
-
-// This process's group in the memory hierarchy: "4:cpu,memory:/a/b", in v2 "0::/a/b".
-std::optional<std::string> own_group(const fs::path& root, bool v2) {
-  std::istringstream text(text_of(root, "/proc/self/cgroup"));
-  for (std::string line; std::getline(text, line);) {
-    const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == line.npos || second == line.npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    if (v2 ? controllers == ",," : controllers.find(",memory,") != controllers.npos)
-      return line.substr(second + 1);
-  }
-  return std::nullopt;
-}
 
 struct GroupUse {
   std::string key;  // the file with the limit
@@ -146,31 +100,14 @@ std::optional<GroupUse> use_of(const fs::path& group, bool v2) {
 }
 
 void add_groups(const fs::path& root, const std::string& host, HostMemory& memory) {
-  for (const GroupMount& mount : group_mounts(root)) {
-    const auto own = own_group(root, mount.v2);
-    if (!own) continue;
-    // A container may see its own group as the root of the mount, while /proc gives the host's
-    // path.
-    const fs::path inside = fs::path(*own).lexically_relative(mount.group);
-    const bool is_inside = !inside.empty() && inside.begin()->string() != "..";
-    fs::path group = is_inside ? (mount.at / inside).lexically_normal() : mount.at;
-    std::error_code ignored;
-    if (!fs::is_directory(group, ignored)) group = mount.at;
-    while (true) {
-      if (!group.has_filename()) group = group.parent_path();
-      struct stat place {};
-      const auto use = use_of(group, mount.v2);
-      if (use && ::stat(group.c_str(), &place) == 0) {
-        const std::string name = "/" + group.lexically_relative(mount.at).string();
-        memory.limits.push_back(
-            {fmt::format("cgroup {} {}:{}", host, place.st_dev, place.st_ino),
-             fmt::format("the control group {} ({}, of {})", name == "/." ? "/" : name, use->key,
-                         format_bytes(use->limit)),
-             use->limit, std::max<int64_t>(0, use->limit - use->used)});
-      }
-      if (group == mount.at || group == group.parent_path()) break;
-      group = group.parent_path();
-    }
+  for (const ControlGroup& group : control_groups("memory", root)) {
+    struct stat place {};
+    const auto use = use_of(group.folder, group.v2);
+    if (!use || ::stat(group.folder.c_str(), &place) != 0) continue;
+    memory.limits.push_back({fmt::format("cgroup {} {}:{}", host, place.st_dev, place.st_ino),
+                             fmt::format("the control group {} ({}, of {})", group.name, use->key,
+                                         format_bytes(use->limit)),
+                             use->limit, std::max<int64_t>(0, use->limit - use->used)});
   }
 }
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "skein/base/file.h"
+#include "skein/base/files/file.h"
 
 namespace skein {
 

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "skein/base/processor_time.h"
+#include "skein/base/threads/processor_time.h"
 
 namespace skein {
 namespace {

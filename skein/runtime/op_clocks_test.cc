@@ -7,7 +7,7 @@
 #include <atomic>
 #include <thread>
 
-#include "skein/base/processor_time.h"
+#include "skein/base/threads/processor_time.h"
 
 namespace skein {
 namespace {

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "skein/base/error.h"
-#include "skein/base/units.h"
+#include "skein/base/text/units.h"
 
 namespace skein {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "skein/base/error.h"
-#include "skein/base/file.h"
-#include "skein/base/nearest.h"
-#include "skein/base/toml.h"
+#include "skein/base/files/file.h"
+#include "skein/base/text/nearest.h"
+#include "skein/base/text/toml.h"
 
 namespace skein {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "skein/base/trace_file.h"
+#include "skein/base/files/trace_file.h"
 
 namespace skein {
 namespace {

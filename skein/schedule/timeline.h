@@ -1,4 +1,4 @@
-// Writes a simulated step as a trace for Perfetto; see skein/base/trace_file.h.
+// Writes a simulated step as a trace for Perfetto; see skein/base/files/trace_file.h.
 //
 // Format   Process 0 is the pipeline, with a thread per stage: complete events ("X") `F3` and `B3`
 //          for forward and backward of micro-batch 3, with chunk, micro_batch, slot and waited_us

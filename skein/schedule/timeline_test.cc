@@ -7,7 +7,7 @@
 #include <set>
 
 #include "skein/base/error.h"
-#include "skein/base/json.h"
+#include "skein/base/text/json.h"
 
 namespace skein {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "skein/base/error.h"
-#include "skein/base/mutex.h"
+#include "skein/base/threads/mutex.h"
 #include "skein/store/etcd_client.h"
 #include "skein/store/key_value_store.h"
 
@@ -14,7 +14,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kKeepLease = std::chrono::hours(1);
-constexpr std::string_view kScheme = "etcd://";
+constexpr std::string_view kSchemes[] = {"etcd://", "etcds://"};
 // Holds the number of the place's lease, and itself hangs on none: the name of a start is never
 // used twice, so that nobody who slept through its end takes the next one for it.
 constexpr std::string_view kLease = "/lease";
@@ -47,14 +47,12 @@ class EtcdStore : public KeyValueStore {
     return names;
   }
 
-  std::map<std::string, std::string> entries(const std::string& prefix,
-                                             const std::set<std::string>& known) override {
-    std::map<std::string, std::string> entries;
+  void visit(const std::string& prefix, const std::set<std::string>& known,
+             const Visit& visit) override {
     for (auto& found : client_->range(prefix_ + prefix, /*keys_only=*/false)) {
-      std::string name = found.key.substr(prefix_.size());
-      if (!known.contains(name)) entries.emplace(std::move(name), std::move(found.value));
+      const std::string name = found.key.substr(prefix_.size());
+      if (!known.contains(name)) visit(name, std::move(found.value));
     }
-    return entries;
   }
 
   void write(const std::string& name, const std::string& value) override {
@@ -116,10 +114,8 @@ class EtcdStore : public KeyValueStore {
 
 class EtcdRoot : public StoreRoot {
  public:
-  EtcdRoot(const std::string& text, std::vector<std::string> endpoints, const std::string& prefix)
-      : text_(text),
-        prefix_(prefix + "/"),
-        client_(std::make_shared<EtcdClient>(std::move(endpoints))) {}
+  EtcdRoot(const std::string& text, const std::string& prefix, std::shared_ptr<EtcdClient> client)
+      : text_(text), prefix_(prefix + "/"), client_(std::move(client)) {}
 
   const std::string& text() const override { return text_; }
 
@@ -132,6 +128,8 @@ class EtcdRoot : public StoreRoot {
     }
     return places;
   }
+
+  void check() override { client_->check_rights(); }
 
   std::unique_ptr<KeyValueStore> open(const std::string& place) override {
     return std::make_unique<EtcdStore>(client_, text_ + "/" + place, prefix_ + place);
@@ -166,8 +164,22 @@ bool is_prefix(const std::string& text) {
 
 }  // namespace
 
-std::unique_ptr<StoreRoot> etcd_root(const std::string& address) {
-  std::string rest = address.substr(kScheme.size());
+bool is_encrypted_address(const std::string& rendezvous) {
+  return rendezvous.starts_with(kSchemes[1]);
+}
+
+bool is_etcd_address(const std::string& rendezvous) {
+  return rendezvous.starts_with(kSchemes[0]) || is_encrypted_address(rendezvous);
+}
+
+std::unique_ptr<StoreRoot> etcd_root(const std::string& address, const EtcdAccess& access) {
+  const bool is_encrypted = is_encrypted_address(address);
+  if (address.find('@') != address.npos) {  // may have a password before it
+    fail(ErrorCode::kUsage,
+         "launch.rendezvous holds an @, as if a user and a password stood before it: name the user "
+         "in launch.etcd_user, and a file with the password in launch.etcd_password_file");
+  }
+  std::string rest = address.substr(kSchemes[is_encrypted ? 1 : 0].size());
   const size_t slash = rest.find('/');
   const std::string prefix = slash == rest.npos ? "" : rest.substr(slash + 1);
   rest = rest.substr(0, slash);
@@ -179,11 +191,13 @@ std::unique_ptr<StoreRoot> etcd_root(const std::string& address) {
   }
   if (!std::all_of(endpoints.begin(), endpoints.end(), is_endpoint) || !is_prefix(prefix)) {
     fail(ErrorCode::kUsage,
-         "launch.rendezvous is \"{}\": expected etcd://host:port[,host:port...]/prefix, such as "
-         "etcd://host0:2379/demo, where the prefix is this run's own",
+         "launch.rendezvous is \"{}\": expected etcd://host:port[,host:port...]/prefix, or "
+         "etcds:// with TLS, such as etcd://host0:2379/demo, where the prefix is this run's own",
          address.substr(0, 300));
   }
-  return std::make_unique<EtcdRoot>(address, std::move(endpoints), prefix);
+  return std::make_unique<EtcdRoot>(
+      address, prefix,
+      std::make_shared<EtcdClient>(std::move(endpoints), is_encrypted, access, prefix));
 }
 
 }  // namespace skein

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "skein/base/error.h"
-#include "skein/base/log.h"
-#include "skein/base/mutex.h"
+#include "skein/base/files/open_file.h"
 #include "skein/store/key_value_store.h"
 
 namespace skein {
@@ -27,12 +27,16 @@ std::vector<std::string> names_in(const fs::path& folder, std::string_view prefi
   return names;
 }
 
-// Opens for reading; -1 if there is no such file. The folder is opened first: over NFS this makes
-// the client ask the server again about a name that it recently found missing.
-FileDescriptor open_now(const fs::path& path) {
-  const FileDescriptor folder(
-      ::open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return FileDescriptor(::openat(folder.get(), path.filename().c_str(), O_RDONLY | O_CLOEXEC));
+// Nothing where there is no such file; whatever else keeps it from being read is an error. The
+// folder is opened first: over NFS this makes the client ask the server again about a name that it
+// recently found missing.
+std::optional<std::string> read_now(const fs::path& path) {
+  const int folder = ::open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0 && !is_absence(errno)) {
+    fail(ErrorCode::kIo, "cannot open {}: {}", path.parent_path().string(), errno_text(errno));
+  }
+  const FileDescriptor opened(folder);
+  return folder < 0 ? std::nullopt : read_file_if_there(path, kMaxValueBytes);
 }
 
 class FolderStore : public KeyValueStore {
@@ -44,13 +48,13 @@ class FolderStore : public KeyValueStore {
   const std::string& text() const override { return text_; }
 
   std::optional<std::string> read(const std::string& name) override {
-    const fs::path path = folder_ / name;
-    if (open_now(path).get() < 0) return std::nullopt;
-    try {
-      return read_file(path, kMaxValueBytes);
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::kNotFound) return std::nullopt;  // it was removed meanwhile
-      throw;
+    constexpr int kTries = 3;
+    for (int tries = 1;; ++tries) {
+      try {
+        return read_now(folder_ / name);
+      } catch (const Error& error) {  // ESTALE: it was replaced since it was opened, over NFS
+        if (error.code() != ErrorCode::kIo || tries == kTries) throw;
+      }
     }
   }
 
@@ -58,44 +62,31 @@ class FolderStore : public KeyValueStore {
     return names_in(folder_, prefix);
   }
 
-  std::map<std::string, std::string> entries(const std::string& prefix,
-                                             const std::set<std::string>& known) override {
-    std::map<std::string, std::string> entries;
+  void visit(const std::string& prefix, const std::set<std::string>& known,
+             const Visit& visit) override {
     for (const std::string& name : names(prefix)) {
       if (known.contains(name)) continue;
-      try {
-        if (std::optional<std::string> value = read(name)) entries[name] = *std::move(value);
-      } catch (const Error& error) {
-        const Lock lock(mutex_);
-        if (told_.insert(name).second) {
-          log::warn("passed over in the rendezvous folder: {}", error.what());
-        }
+      const auto value = try_run([&] { return read(name); });
+      if (!value.ok()) {
+        visit(name, value.error());
+      } else if (std::optional<std::string> text = Result(value).value()) {  // else it was removed
+        visit(name, *std::move(text));
       }
     }
-    return entries;
   }
 
   // Without fsync: after a crash of the file server its writer writes another one.
   void write(const std::string& name, const std::string& value) override {
     const fs::path path = folder_ / name, partial = unique_partial(path);
-    {
-      const FileDescriptor file(retry_interrupted(
-          [&] { return ::open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); }));
-      if (file.get() < 0 && errno == ENOENT) {
-        fail(ErrorCode::kNotFound,
-             "the folder {} is there no more: mount its file system again, or, where it was "
-             "removed, stop `skein train` on every machine, then start it again on each",
-             text_);
-      }
-      if (file.get() < 0) {
-        fail(errno_code(errno), "cannot create {}: {}", partial.string(), errno_text(errno));
-      }
-      const std::span bytes = std::as_bytes(std::span(value));
-      const auto written = try_run([&] { return write_all(file.get(), bytes, partial), true; });
-      if (!written.ok()) {
-        ::unlink(partial.c_str());
-        throw written.error();
-      }
+    const auto written = try_run([&] {
+      FileDescriptor file = create_record(partial);
+      write_all(file.get(), std::as_bytes(std::span(value)), partial);
+      close_written(std::move(file), partial);
+      return true;
+    });
+    if (!written.ok()) {
+      ::unlink(partial.c_str());
+      throw written.error();
     }
     if (retry_interrupted([&] { return ::rename(partial.c_str(), path.c_str()); }) != 0) {
       fail(errno_code(errno), "cannot replace {}: {}", path.string(), errno_text(errno));
@@ -104,8 +95,12 @@ class FolderStore : public KeyValueStore {
 
   bool create(const std::string& name, const std::string& value) override {
     const fs::path path = folder_ / name, partial = unique_partial(path);
-    write_file_atomic(partial, value);
-    const auto made = try_run([&] { return name_once(partial, path); });
+    const auto made = try_run([&] {
+      const FileDescriptor file = create_record(partial);
+      write_all(file.get(), std::as_bytes(std::span(value)), partial);
+      fsync_file(file.get(), partial);
+      return name_once(partial, path);
+    });
     ::unlink(partial.c_str());
     if (!made.ok()) throw made.error();
     if (Result<bool>(made).value()) fsync_folder(folder_);
@@ -123,10 +118,21 @@ class FolderStore : public KeyValueStore {
   }
 
  private:
+  // Records are for this run's own processes, whoever else may read the folder.
+  FileDescriptor create_record(const fs::path& partial) const {
+    try {
+      return create_new(partial, 0600);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kNotFound) throw;
+      fail(ErrorCode::kNotFound,
+           "the folder {} is there no more: mount its file system again, or, where it was "
+           "removed, stop `skein train` on every machine, then start it again on each",
+           text_);
+    }
+  }
+
   const fs::path folder_;
   const std::string text_;
-  Mutex mutex_;
-  std::set<std::string> told_ SKEIN_GUARDED_BY(mutex_);  // files that cannot be read
 };
 
 class FolderRoot : public StoreRoot {

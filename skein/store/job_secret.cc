@@ -1,6 +1,5 @@
 #include "skein/store/job_secret.h"
 
-#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -15,6 +14,7 @@
 #include <cstdlib>
 
 #include "skein/base/error.h"
+#include "skein/base/files/open_file.h"
 
 namespace skein {
 namespace {
@@ -37,12 +37,7 @@ void make_secret(const fs::path& path) {
     text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   }
   {
-    const FileDescriptor file(retry_interrupted(
-        [&] { return ::open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); }));
-    if (file.get() < 0) {
-      fail(errno_code(errno), "cannot make the run's secret {}: {}", path.string(),
-           errno_text(errno));
-    }
+    const FileDescriptor file = create_new(partial, 0600);
     write_all(file.get(), std::as_bytes(std::span(text)), partial);
     fsync_file(file.get(), partial);
   }
@@ -51,14 +46,18 @@ void make_secret(const fs::path& path) {
   if (!made.ok()) throw made.error();
 }
 
+FileDescriptor open_secret(const fs::path& path) {
+  try {
+    return open_to_read(path);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("the run's secret: {}", error.what()));
+  }
+}
+
 // Modes of the file that the run made itself are the file system's or the administrator's business:
 // some force them, and whoever opens a run folder to others means to.
 JobSecret read_secret(const fs::path& path, bool is_own) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) {
-    fail(errno_code(errno), "cannot read the run's secret {}: {}", path.string(),
-         errno_text(errno));
-  }
+  const FileDescriptor file = open_secret(path);
   struct stat status {};
   if (::fstat(file.get(), &status) == 0 && !is_own && (status.st_mode & 077) != 0) {
     fail(ErrorCode::kUsage,
@@ -85,8 +84,7 @@ JobSecret JobSecret::find(const std::string& file, const fs::path& default_file)
   const char* given = std::getenv(kVariable);
   if (given != nullptr && *given != '\0') return {trimmed(given), kVariable};
   if (!file.empty()) return read_secret(file, /*is_own=*/false);
-  std::error_code problem;
-  if (!fs::exists(default_file, problem)) make_secret(default_file);
+  if (!is_there(default_file)) make_secret(default_file);
   return read_secret(default_file, /*is_own=*/true);
 }
 

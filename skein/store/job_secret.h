@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "skein/base/file.h"
+#include "skein/base/files/file.h"
 
 namespace skein {
 

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <chrono>
@@ -9,6 +11,7 @@
 #include <thread>
 
 #include "skein/base/error.h"
+#include "skein/base/text/log.h"
 #include "tests/error_of.h"
 #include "tests/store/store_kinds.h"
 
@@ -20,6 +23,7 @@ using test::EtcdServer;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using testing::Pair;
 
 class Stores : public testing::TestWithParam<const char*> {
@@ -73,6 +77,46 @@ TEST_P(Stores, APlaceGoesAsAWhole) {
   EXPECT_THAT(root_->places(), ElementsAre("start-0001"));
   EXPECT_EQ(root_->open("start-0001-g1")->read("one"), std::nullopt);
   EXPECT_EQ(other->read("two"), "2");
+}
+
+TEST(FolderStore, OnlyWhatIsNotThereIsAbsent) {
+  const test::TempFolder folder;
+  const auto store = folder_store(folder / "start-0001");
+  store->write("host-a", "1");
+  EXPECT_EQ(store->read("host-b"), std::nullopt);
+  fs::create_symlink("host-c", folder / "start-0001/host-c");
+  ASSERT_EQ(::mkfifo((folder / "start-0001/host-d").c_str(), 0600), 0);
+  EXPECT_THAT(error_of([&] { store->read("host-c"); }), HasSubstr("host-c: Too many levels"));
+  EXPECT_THAT(error_of([&] { store->read("host-d"); }), HasSubstr("found a FIFO of"));
+  testing::internal::CaptureStderr();
+  log::start();
+  EXPECT_EQ(store->entries("host-").size(), 1u);
+  EXPECT_EQ(store->entries("host-").size(), 1u);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, AllOf(HasSubstr("passed over"), HasSubstr("host-c"), HasSubstr("host-d")));
+  EXPECT_EQ(said.find("host-c: "), said.rfind("host-c: ")) << said;  // once
+  struct rlimit former {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &former), 0);
+  const struct rlimit none = {3, former.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const std::string error = error_of([&] { store->read("host-a"); });
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &former), 0);
+  EXPECT_THAT(error, HasSubstr("Too many open files"));
+  EXPECT_EQ(store->read("host-a"), "1");
+  fs::remove_all(folder / "start-0001");
+  EXPECT_EQ(store->read("host-a"), std::nullopt);
+}
+
+TEST(FolderStore, ItsRecordsAreForThisUserAlone) {
+  const test::TempFolder folder;
+  const auto store = folder_store(folder.path());
+  const mode_t former = ::umask(0);
+  store->write("host-a", "1");
+  store->create("generation-00000001", "1");
+  ::umask(former);
+  for (const char* name : {"host-a", "generation-00000001"}) {
+    EXPECT_EQ(fs::status(folder / name).permissions(), fs::perms(0600)) << name;
+  }
 }
 
 TEST(FolderStore, AFolderThatIsGoneIsNamedWithWhatToDo) {
@@ -145,13 +189,14 @@ TEST(Etcd, AKeyOfSomebodyElseIsNamed) {
 }
 
 TEST(Etcd, AnAddressIsCheckedBeforeItIsUsed) {
-  for (const char* wrong :
-       {"etcd://", "etcd://host", "etcd://host:1", "etcd://host:1/", "etcd://host:0/a",
-        "etcd://host:65536/a", "etcd://host:1,/a", "etcd://user@host:1/a", "etcd://host:1//a",
-        "etcd://host:1/a b", "redis://host:1/a"}) {
+  for (const char* wrong : {"etcd://", "etcd://host", "etcd://host:1", "etcd://host:1/",
+                            "etcd://host:0/a", "etcd://host:65536/a", "etcd://host:1,/a",
+                            "etcd://host:1//a", "etcd://host:1/a b", "redis://host:1/a"}) {
     EXPECT_THAT(error_of([&] { store_root(wrong); }),
                 AllOf(HasSubstr(wrong), HasSubstr("etcd://host:port")));
   }
+  EXPECT_THAT(error_of([] { store_root("etcd://user:hidden@host:1/a"); }),
+              AllOf(HasSubstr("launch.etcd_password_file"), Not(HasSubstr("hidden"))));
   for (const char* right :
        {"etcd://host:1/a", "etcd://host-0.a:2379,[::1]:2379/team/run-7", "/shared/folder"}) {
     EXPECT_EQ(store_root(right)->text(), right);

@@ -1,8 +1,8 @@
 #include "skein/store/signed_store.h"
 
+#include <utility>
+
 #include "skein/base/error.h"
-#include "skein/base/log.h"
-#include "skein/base/mutex.h"
 
 namespace skein {
 namespace {
@@ -46,19 +46,16 @@ class SignedStore : public KeyValueStore {
     return store_->names(prefix);
   }
 
-  std::map<std::string, std::string> entries(const std::string& prefix,
-                                             const std::set<std::string>& known) override {
-    std::map<std::string, std::string> entries;
-    for (const auto& [name, value] : store_->entries(prefix, known)) {
-      if (std::optional<std::string> plain = opened(name, value)) {
-        entries.emplace(name, *std::move(plain));
-        continue;
+  void visit(const std::string& prefix, const std::set<std::string>& known,
+             const Visit& visit) override {
+    store_->visit(prefix, known, [&](const std::string& name, Result<std::string> value) {
+      if (!value.ok()) return visit(name, std::move(value));
+      if (std::optional<std::string> plain = opened(name, value.value())) {
+        return visit(name, *std::move(plain));
       }
       check_still_ours();
-      const Lock lock(mutex_);
-      if (told_.insert(name).second) log::warn("passed over: {}", not_signed(name));
-    }
-    return entries;
+      visit(name, Error(ErrorCode::kInvalid, not_signed(name)));
+    });
   }
 
   void write(const std::string& name, const std::string& value) override {
@@ -113,8 +110,6 @@ class SignedStore : public KeyValueStore {
   const std::unique_ptr<KeyValueStore> store_;
   const std::string place_;
   const JobSecret secret_;
-  Mutex mutex_;
-  std::set<std::string> told_ SKEIN_GUARDED_BY(mutex_);
 };
 
 class SignedRoot : public StoreRoot {

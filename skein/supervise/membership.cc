@@ -8,13 +8,17 @@
 namespace skein {
 namespace {
 
-// An exchange with the store that comes later than this after the one before does not prove that
-// the store was at hand all the while.
-constexpr Millis kLongestGap = 2'000;
+constexpr size_t kMostNames = 50;
+// Of so many hosts the leader alone says what all of them wait for.
+constexpr size_t kManyHosts = 64;
+const std::vector<GenerationRecord::Member> kNoMembers;
 
 std::string names_of(const std::vector<const HostRecord*>& hosts) {
   std::string text;
-  for (const HostRecord* host : hosts) text += (text.empty() ? "" : ", ") + host->host;
+  for (size_t i = 0; i < std::min(hosts.size(), kMostNames); ++i) {
+    text += (text.empty() ? "" : ", ") + hosts[i]->host;
+  }
+  if (hosts.size() > kMostNames) text += fmt::format(" and {} more", hosts.size() - kMostNames);
   return text.empty() ? "none" : text;
 }
 
@@ -36,48 +40,10 @@ std::string left_out(const std::vector<const HostRecord*>& sick) {
 
 }  // namespace
 
-Membership::Membership(const MembershipOptions& options, std::string self)
-    : options_(options), self_(std::move(self)) {}
-
-void Membership::update(StoreView view, Millis now) {
-  if (updated_) lived_ += std::min(now - *updated_, kLongestGap);
-  updated_ = now;
-  view.sort();
-  // Caches of a network file system may show something older than before.
-  if (view_.newest && (!view.newest || view.newest->number < view_.newest->number)) {
-    view.newest = view_.newest;
-  }
-  for (HostRecord& host : view.hosts) {
-    const HostRecord* before = view_.host(host.host);
-    if (before != nullptr && before->beat > host.beat) host = *before;
-  }
-  view_ = std::move(view);
-  for (const HostRecord& host : view_.hosts) {
-    Seen& seen = seen_[host.host];
-    if (seen.beat != host.beat) seen = {host.beat, lived_};
-    if (!host.succeeds.empty()) successors_[host.succeeds] = host.host;
-  }
-}
-
-bool Membership::is_silent(const std::string& host, Millis time) const {
-  if (host == self_) return false;
-  const auto seen = seen_.find(host);
-  // The record of a member may be missing: the store has lost it, or it was never seen.
-  return lived_ - (seen == seen_.end() ? 0 : seen->second.since) >= time;
-}
-
-bool Membership::has_refused(const std::string& host) const {
-  const auto refused = refused_at_.find(host);
-  const HostRecord* record = view_.host(host);
-  return refused != refused_at_.end() && record != nullptr && record->beat == refused->second;
-}
-
-bool Membership::is_silent(const std::string& host) const {
-  return is_silent(host, has_refused(host) ? options_.refused_silence : options_.silence);
-}
-
-void Membership::host_refuses(const std::string& host) {
-  if (const HostRecord* record = view_.host(host)) refused_at_[host] = record->beat;
+Membership::Membership(const MembershipOptions& options, std::string self,
+                       const std::string& succeeds)
+    : options_(options), self_(std::move(self)) {
+  if (!succeeds.empty()) successors_[succeeds] = self_;
 }
 
 bool Membership::says_any_ended(const GenerationRecord& generation) const {
@@ -89,7 +55,8 @@ std::vector<std::string> Membership::awaited() const {
   std::vector<std::string> hosts;
   if (!view_.newest || !says_any_ended(*view_.newest)) return hosts;
   for (const auto& member : view_.newest->members) {
-    const bool is_waited_for = member.host != self_ && !is_silent(member.host) &&
+    const bool is_asked = view_.is_direct || member.host == view_.leader;
+    const bool is_waited_for = is_asked && member.host != self_ && !is_silent(member.host) &&
                                !has_refused(member.host) &&
                                !has_ended(member.host, view_.newest->number);
     if (is_waited_for) hosts.push_back(member.host);
@@ -108,12 +75,35 @@ bool Membership::has_ended(const std::string& host, int64_t generation) const {
 }
 
 bool Membership::is_over(const GenerationRecord& generation) const {
-  bool all_or_silent = true, all_silent_for_long = true;
+  bool any_ended = false, all_or_silent = true, all_silent_for_long = true;
   for (const auto& member : generation.members) {
-    all_or_silent &= has_ended(member.host, generation.number) || is_silent(member.host);
-    all_silent_for_long &= is_silent(member.host, options_.fence);
+    const bool ended = has_ended(member.host, generation.number);
+    any_ended |= ended;
+    all_or_silent = all_or_silent && (ended || is_silent(member.host));
+    all_silent_for_long = all_silent_for_long && is_silent_to_all(member.host);
+    if (!all_or_silent && !all_silent_for_long) return false;
   }
-  return (says_any_ended(generation) && all_or_silent) || all_silent_for_long;
+  return (any_ended && all_or_silent) || all_silent_for_long;
+}
+
+bool Membership::is_newest_over() const {
+  if (!facts_.is_over) facts_.is_over = is_over(*view_.newest);
+  return *facts_.is_over;
+}
+
+bool Membership::is_member() const { return view_.newest.member(self_) != nullptr; }
+
+const std::vector<std::string>& Membership::troubled() const {
+  if (facts_.troubled) return *facts_.troubled;
+  facts_.troubled.emplace();
+  if (!view_.newest) return *facts_.troubled;
+  for (const auto& member : view_.newest->members) {
+    if (member.host == self_) continue;
+    const bool is_in_trouble =
+        has_ended(member.host, view_.newest->number) || is_silent(member.host);
+    if (is_in_trouble) facts_.troubled->push_back(member.host);
+  }
+  return *facts_.troubled;
 }
 
 // Members of the last generation in their order, so that ranks stay where they are; then the others
@@ -154,35 +144,59 @@ bool Membership::awaits_check(int64_t next, int num_ready) const {
   for (const HostRecord* host : in_order()) {
     if (!could_train(*host) || !host->sick.empty() || host->checked >= next) continue;
     ++num_pending;
-    any_member = any_member || (view_.newest && view_.newest->member(host->host) != nullptr);
+    any_member = any_member || (view_.newest && view_.newest.member(host->host) != nullptr);
   }
   return any_member || usable(num_ready + num_pending) > usable(num_ready);
 }
 
 int64_t Membership::check_due() const {
+  if (!facts_.check_due) facts_.check_due = find_check_due();
+  return *facts_.check_due;
+}
+
+int64_t Membership::find_check_due() const {
   if (!updated_) return 0;
   if (!view_.newest) return 1;
   if (view_.newest->verdict) return 0;
-  if (!is_over(*view_.newest)) return view_.newest->number;
+  if (!is_newest_over()) return view_.newest->number;
   return successor().verdict ? 0 : view_.newest->number + 1;
 }
 
 // A host that leaves acts only where nobody stays.
 bool Membership::is_my_turn() const {
-  const std::vector<const HostRecord*> hosts = in_order();
-  const auto stays = [](const HostRecord* host) { return !host->leaving; };
-  const auto first = std::find_if(hosts.begin(), hosts.end(), stays);
-  if (first != hosts.end()) return (*first)->host == self_;
-  return !hosts.empty() && hosts.front()->host == self_;
+  if (!facts_.my_turn) facts_.my_turn = find_my_turn();
+  return *facts_.my_turn;
+}
+
+bool Membership::find_my_turn() const {
+  const HostRecord* first = nullptr;  // that is live
+  const auto decides = [&](const HostRecord* host) {
+    if (host == nullptr || !is_live(*host)) return false;
+    if (first == nullptr) first = host;
+    if (!host->leaving) first = host;
+    return !host->leaving;
+  };
+  const auto& members = view_.newest ? view_.newest->members : kNoMembers;
+  const bool is_found =
+      std::any_of(members.begin(), members.end(),
+                  [&](const auto& member) { return decides(view_.host(member.host)); }) ||
+      std::any_of(view_.hosts.begin(), view_.hosts.end(),
+                  [&](const HostRecord& host) { return decides(&host); });
+  return (is_found || first != nullptr) && first->host == self_;
 }
 
 bool Membership::could_grow() const {
+  if (!facts_.could_grow) facts_.could_grow = find_could_grow();
+  return *facts_.could_grow;
+}
+
+bool Membership::find_could_grow() const {
   if (!view_.newest || view_.newest->verdict) return false;
   const auto& members = view_.newest->members;
   if (static_cast<int>(members.size()) >= options_.max_hosts) return false;
   const std::vector<const HostRecord*> hosts = candidates(1);
   const auto waiting = std::count_if(hosts.begin(), hosts.end(), [&](const HostRecord* host) {
-    return view_.newest->member(host->host) == nullptr;
+    return view_.newest.member(host->host) == nullptr;
   });
   const int now = static_cast<int>(members.size());
   return usable(now + static_cast<int>(waiting)) > now;
@@ -206,13 +220,13 @@ int Membership::usable(int num_hosts) const {
 }
 
 std::optional<GenerationRecord> Membership::next_generation(Millis now) {
-  if (view_.newest && (view_.newest->verdict || !is_over(*view_.newest))) return std::nullopt;
+  if (view_.newest && (view_.newest->verdict || !is_newest_over())) return std::nullopt;
   const int64_t over = view_.newest ? view_.newest->number : 0;
   if (std::exchange(over_, over) != over || !over_since_) {
     over_since_ = now;
     enough_since_.reset();
   }
-  if (!is_my_turn()) return std::nullopt;
+  if (!view_.is_direct || !is_my_turn()) return std::nullopt;
   GenerationRecord next = successor();
   if (next.verdict) return next;
 
@@ -252,8 +266,16 @@ std::optional<GenerationRecord> Membership::next_generation(Millis now) {
 }
 
 std::string Membership::waits_for() const {
+  if (!facts_.waits_for) facts_.waits_for = find_what_it_waits_for();
+  return *facts_.waits_for;
+}
+
+std::string Membership::find_what_it_waits_for() const {
   if (view_.newest && view_.newest->verdict) return "";
-  if (view_.newest && !is_over(*view_.newest)) {
+  if (!view_.is_direct && view_.hosts.size() > kManyHosts) {
+    return fmt::format("machines, as {} says, which leads", view_.leader);
+  }
+  if (view_.newest && !is_newest_over()) {
     for (const auto& member : view_.newest->members) {
       if (!has_ended(member.host, view_.newest->number) && !is_silent(member.host)) {
         return fmt::format("{} to end its workers", member.host);

@@ -17,8 +17,11 @@
 // A host that its own check found sick is in no generation, nor is one that has not checked itself
 // since the last generation ended; a live host whose check is under way is waited for.
 //
-// Turn     the first live host of the last generation, else the first by name, writes the next one
-// Cost     of n hosts: O(n log n) a view
+// Turn     the first live host of the last generation, else the first by name, writes the next one,
+//          once it reads all records itself (role(), digest.h)
+// Follower a host that sees the leader's list takes hosts for alive unless that says otherwise, and
+//          the leader until its digest stands still
+// Cost     of n hosts: O(n log n) a view that differs, else O(1)
 #pragma once
 
 #include <map>
@@ -26,7 +29,7 @@
 #include <string>
 #include <vector>
 
-#include "skein/supervise/records.h"
+#include "skein/supervise/digest.h"
 
 namespace skein {
 
@@ -50,13 +53,21 @@ constexpr double kCutOffShare = 0.8;
 
 class Membership {
  public:
-  Membership(const MembershipOptions& options, std::string self);
+  // `succeeds`: HostRecord::succeeds of this host.
+  Membership(const MembershipOptions& options, std::string self, const std::string& succeeds = "");
 
   // What the store held after this host wrote its own record; read by `now`.
   void update(StoreView view, Millis now);
   const StoreView& view() const { return view_; }
 
   bool is_silent(const std::string& host) const;
+  // How this host should look at the store next.
+  StoreRole role() const;
+  // Grows whenever anything is seen that could change what this host concludes.
+  int64_t news() const { return news_; }
+  // Members of the newest generation but this host that have ended, or are silent.
+  const std::vector<std::string>& troubled() const;
+  bool is_member() const;  // of the newest generation
   // Nobody listens any more where that host's supervisor did.
   void host_refuses(const std::string& host);
   // Members of the newest generation that must still say that they have ended, or be silent.
@@ -65,6 +76,7 @@ class Membership {
   bool has_ended(const std::string& host, int64_t generation) const;
   // The generation's workers have ended everywhere, as far as anybody can know.
   bool is_over(const GenerationRecord& generation) const;
+  bool is_newest_over() const;
   // The generation before which this host should have checked itself by now; 0: it need not yet.
   int64_t check_due() const;
   // Whether this host is the one that acts for all.
@@ -74,7 +86,7 @@ class Membership {
   // Whether the newest generation could have more members, were it to stop.
   bool could_grow() const;
   // No generation has begun, or the newest one is over.
-  bool is_between() const { return !view_.newest || is_over(*view_.newest); }
+  bool is_between() const { return !view_.newest || is_newest_over(); }
   // What this host waits for, for people; empty: nothing.
   std::string waits_for() const;
   // Enough hosts are left to train when this one leaves.
@@ -82,6 +94,18 @@ class Membership {
 
  private:
   bool is_silent(const std::string& host, Millis time) const;
+  bool is_silent_to_all(
+      const std::string& host) const;  // for `fence`, as this host itself has seen
+  void update_list(StoreView view);
+  void update_records(StoreView view, Millis passed);
+  Millis quiet_time(const std::string& host) const;
+  void note_news(const StoreView& before);
+  void find_missing();
+  size_t place_in_turn() const;
+  bool find_could_grow() const;
+  bool find_my_turn() const;
+  int64_t find_check_due() const;
+  std::string find_what_it_waits_for() const;
   bool has_refused(const std::string& host) const;  // since its record changed
   bool says_any_ended(const GenerationRecord& generation) const;
   bool is_live(const HostRecord& record) const;
@@ -102,7 +126,17 @@ class Membership {
 
   struct Seen {
     int64_t beat = -1;
-    Millis since = 0;  // of lived_
+    Millis since = 0;         // of lived_
+    Millis since_direct = 0;  // of lived_direct_
+    Millis unread = 0;        // for which it was there and could not be read since then
+    Millis listed = 0;  // for which a list said before that it stands still, until that is seen
+  };
+  // What was concluded from the view, until there is another one.
+  struct Facts {
+    std::optional<bool> is_over, my_turn, could_grow;
+    std::optional<int64_t> check_due;
+    std::optional<std::string> waits_for;
+    std::optional<std::vector<std::string>> troubled;
   };
   const MembershipOptions options_;
   const std::string self_;
@@ -110,7 +144,15 @@ class Membership {
   std::map<std::string, Seen> seen_;
   std::map<std::string, int64_t> refused_at_;  // beat
   std::map<std::string, std::string> successors_;
-  Millis lived_ = 0;  // time with the store at hand
+  Millis lived_ = 0;         // time with the store at hand
+  Millis lived_direct_ = 0;  // the same, in which this host read all records
+  Millis listed_ = 0;        // of lived_, when the list came that is in view_
+  Millis leader_since_ = 0;  // of lived_, when the digest last moved
+  Millis started_ = 0;
+  size_t num_quiet_ = 0;  // hosts that are silent by the list, by their digest, or as missing
+  std::vector<std::string> missing_;  // members of the newest generation that a list does not have
+  int64_t news_ = 0;
+  mutable Facts facts_;
   std::optional<Millis> updated_;
   // When this host first saw what it now waits with.
   int64_t over_ = -1;

@@ -332,8 +332,8 @@ TEST(Health, ACheckThatIsUnderWayIsWaitedForAndThenNotAnyMore) {
   const auto without = other.next_generation(15'000);
   ASSERT_TRUE(without);
   EXPECT_EQ(names(*without), (Names{"a"}));
-  ++view.hosts[1].beat;
-  view.hosts[1].checked = 2;
+  ++view.hosts.change()[1].beat;
+  view.hosts.change()[1].checked = 2;
   a.update(view, 100);
   const auto both = a.next_generation(100);
   ASSERT_TRUE(both);
@@ -345,10 +345,10 @@ TEST(Health, NobodyStopsForAHostThatIsSickOrHasNotCheckedItself) {
   StoreView view = {{training(host("a"), 1), checked(host("b"), 0)}, generation(1, {"a"})};
   a.update(view, 0);
   EXPECT_FALSE(a.could_grow());
-  view.hosts[1] = checked(host("b", 2), 1, "clock: off");
+  view.hosts.change()[1] = checked(host("b", 2), 1, "clock: off");
   a.update(view, 0);
   EXPECT_FALSE(a.could_grow());
-  view.hosts[1] = checked(host("b", 3), 1);
+  view.hosts.change()[1] = checked(host("b", 3), 1);
   a.update(view, 0);
   EXPECT_TRUE(a.could_grow());
 }

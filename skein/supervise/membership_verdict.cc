@@ -8,10 +8,10 @@ namespace skein {
 namespace {
 
 // The worst ending of those that `generation` had, and who had it: a cause before a consequence.
-const HostRecord* root_cause(const StoreView& view, const GenerationRecord& generation) {
+const HostRecord* root_cause(const StoreView& view, const SharedGeneration& generation) {
   const HostRecord* worst = nullptr;
   for (const HostRecord& host : view.hosts) {
-    if (host.ended != generation.number) continue;
+    if (host.ended != generation->number) continue;
     const bool is_worse =
         worst == nullptr || (is_cause(host.ending) && host.ending > worst->ending);
     if (is_worse && generation.member(host.host) != nullptr) worst = &host;
@@ -19,29 +19,29 @@ const HostRecord* root_cause(const StoreView& view, const GenerationRecord& gene
   return worst;
 }
 
-bool any_ended(const StoreView& view, const GenerationRecord& generation, Ending ending) {
+bool any_ended(const StoreView& view, const SharedGeneration& generation, Ending ending) {
   return std::any_of(view.hosts.begin(), view.hosts.end(), [&](const HostRecord& host) {
-    return host.ended == generation.number && host.ending == ending &&
+    return host.ended == generation->number && host.ending == ending &&
            generation.member(host.host) != nullptr;
   });
 }
 
-bool has_failed(const StoreView& view, const GenerationRecord& generation) {
+bool has_failed(const StoreView& view, const SharedGeneration& generation) {
   const HostRecord* cause = root_cause(view, generation);
   return cause != nullptr && is_cause(cause->ending);
 }
 
-bool was_stopped(const StoreView& view, const GenerationRecord& generation) {
+bool was_stopped(const StoreView& view, const SharedGeneration& generation) {
   return !has_failed(view, generation) && (any_ended(view, generation, Ending::kStopped) ||
                                            any_ended(view, generation, Ending::kStoppedEarly));
 }
 
-bool was_regrouped(const StoreView& view, const GenerationRecord& generation) {
+bool was_regrouped(const StoreView& view, const SharedGeneration& generation) {
   return !has_failed(view, generation) && any_ended(view, generation, Ending::kRegrouped);
 }
 
 // The signal came to a supervisor, which leaves, or has left; else to a worker itself.
-bool any_member_leaves(const StoreView& view, const GenerationRecord& generation) {
+bool any_member_leaves(const StoreView& view, const SharedGeneration& generation) {
   return std::any_of(view.hosts.begin(), view.hosts.end(), [&](const HostRecord& host) {
     return host.leaving && generation.member(host.host) != nullptr;
   });
@@ -84,11 +84,12 @@ GenerationRecord Membership::successor() const {
     next.failure = last.failure;
     next.same_failures = last.same_failures;
   }
-  if (was_regrouped(view_, last)) return next;
-  const bool some_lost_a_peer = any_ended(view_, last, Ending::kLostPeer);
-  if (!was_stopped(view_, last) || (some_lost_a_peer && !any_member_leaves(view_, last))) {
+  if (was_regrouped(view_, view_.newest)) return next;
+  const bool some_lost_a_peer = any_ended(view_, view_.newest, Ending::kLostPeer);
+  if (!was_stopped(view_, view_.newest) ||
+      (some_lost_a_peer && !any_member_leaves(view_, view_.newest))) {
     judge_failure(next);
-  } else if (!any_member_leaves(view_, last)) {
+  } else if (!any_member_leaves(view_, view_.newest)) {
     next.verdict = Verdict{75, "a worker was asked to stop"};
   }
   return next;
@@ -96,6 +97,7 @@ GenerationRecord Membership::successor() const {
 
 // Whether there is another machine, well or not, or silent for now: it is waited for.
 bool Membership::has_spare(const HostRecord& besides) const {
+  if (!view_.unread.empty()) return true;  // somebody, though not to be read just now
   return std::any_of(view_.hosts.begin(), view_.hosts.end(), [&](const HostRecord& host) {
     return host.host != besides.host && !host.gone && !successors_.contains(host.host);
   });
@@ -103,12 +105,11 @@ bool Membership::has_spare(const HostRecord& besides) const {
 
 // What ended the last generation, and whether it may be tried again.
 void Membership::judge_failure(GenerationRecord& next) const {
-  const GenerationRecord& last = *view_.newest;
-  const HostRecord* cause = root_cause(view_, last);
+  const HostRecord* cause = root_cause(view_, view_.newest);
   ++next.attempts;
   // A full disk says nothing of the state that it did not take.
   if (cause == nullptr || cause->ending != Ending::kNoStorage) ++next.vain_starts;
-  if (any_ended(view_, last, Ending::kFinished) && !is_cause(cause->ending)) {
+  if (any_ended(view_, view_.newest, Ending::kFinished) && !is_cause(cause->ending)) {
     next.verdict = Verdict{0, "finished"};
     return;
   }
@@ -143,7 +144,7 @@ void Membership::judge_failure(GenerationRecord& next) const {
 
 // Who reads 75 takes the state for saved.
 Verdict Membership::verdict_of_stop() const {
-  const HostRecord* cause = view_.newest ? root_cause(view_, *view_.newest) : nullptr;
+  const HostRecord* cause = view_.newest ? root_cause(view_, view_.newest) : nullptr;
   if (cause != nullptr && cause->ending == Ending::kNoStorage) return {1, cause->message};
   return {75, "stopped by a signal"};
 }
@@ -153,7 +154,7 @@ Verdict Membership::verdict_of_stop() const {
 int Membership::vain_regroups(const GenerationRecord& next) const {
   const GenerationRecord& last = *view_.newest;
   if (next.num_ranks() > last.num_ranks()) return 0;
-  return last.vain_regroups + (was_regrouped(view_, last) ? 1 : 0);
+  return last.vain_regroups + (was_regrouped(view_, view_.newest) ? 1 : 0);
 }
 
 Millis Membership::backoff(const GenerationRecord& next) const {

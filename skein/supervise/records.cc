@@ -5,66 +5,18 @@
 #include <utility>
 
 #include "skein/base/error.h"
+#include "skein/base/text/json_text.h"
+#include "skein/supervise/record_fields.h"
 
 namespace skein {
 namespace {
+
+using Fields = RecordFields;
 
 constexpr std::array<const char*, 16> kEndingNames = {
     "none",       "finished",   "stopped",   "stopped early", "regrouped", "lost peer",
     "crashed",    "killed",     "no memory", "hung",          "cut off",   "no storage",
     "wrong bits", "not finite", "invalid",   "refused"};
-
-class Fields {
- public:
-  Fields(const Json& json, const std::string& what) : json_(json), what_(what) {
-    if (!json.is_object()) {
-      fail(ErrorCode::kInvalid, "{}: found {}, expected an object", what, json.type_name());
-    }
-  }
-
-  std::string text(const char* key) const {
-    const Json& value = get(key);
-    if (!value.is_string()) wrong(key, "a text");
-    return value.get<std::string>();
-  }
-  int64_t number(const char* key, int64_t max = int64_t{1} << 53) const {
-    const Json& value = get(key);
-    const bool fits = value.is_number_unsigned() && value.get<uint64_t>() <= uint64_t(max);
-    if (!fits) wrong(key, fmt::format("a whole number from 0 to {}", max));
-    return value.get<int64_t>();
-  }
-  int count(const char* key) const { return static_cast<int>(number(key, 1'000'000)); }
-  std::vector<int64_t> numbers(const char* key) const {
-    const Json& list = get(key);
-    std::vector<int64_t> values;
-    if (!list.is_array()) wrong(key, "a list of whole numbers");
-    for (const Json& value : list) {
-      const bool fits = value.is_number_unsigned() && value.get<uint64_t>() <= uint64_t{1} << 53;
-      if (!fits) wrong(key, "a list of whole numbers");
-      values.push_back(value.get<int64_t>());
-    }
-    return values;
-  }
-  bool flag(const char* key) const {
-    const Json& value = get(key);
-    if (!value.is_boolean()) wrong(key, "true or false");
-    return value.get<bool>();
-  }
-  const Json& get(const char* key) const {
-    const auto found = json_.find(key);
-    if (found == json_.end()) fail(ErrorCode::kInvalid, "{}: key \"{}\" is missing", what_, key);
-    return *found;
-  }
-  bool has(const char* key) const { return json_.contains(key); }
-  [[noreturn]] void wrong(const char* key, const std::string& expected) const {
-    fail(ErrorCode::kInvalid, "{}: {} is {}, expected {}", what_, key,
-         json_.at(key).dump().substr(0, 100), expected);
-  }
-
- private:
-  const Json& json_;
-  const std::string& what_;
-};
 
 }  // namespace
 
@@ -102,20 +54,6 @@ int GenerationRecord::num_ranks() const {
   int ranks = 0;
   for (const Member& member : members) ranks += member.workers;
   return ranks;
-}
-
-const HostRecord* StoreView::host(const std::string& name) const {
-  const auto found = std::lower_bound(
-      hosts.begin(), hosts.end(), name,
-      [](const HostRecord& record, const std::string& wanted) { return record.host < wanted; });
-  return found == hosts.end() || found->host != name ? nullptr : &*found;
-}
-
-void StoreView::sort() {
-  const auto by_name = [](const HostRecord& a, const HostRecord& b) { return a.host < b.host; };
-  if (!std::is_sorted(hosts.begin(), hosts.end(), by_name)) {
-    std::sort(hosts.begin(), hosts.end(), by_name);
-  }
 }
 
 OrderedJson host_to_json(const HostRecord& record) {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "skein/base/json.h"
+#include "skein/base/text/json.h"
 
 namespace skein {
 
@@ -65,6 +65,8 @@ struct HostRecord {
   int64_t checked = 0;            // the generation before which it last checked itself; 0: not yet
   std::string sick;               // what that check found wrong, for people; "": nothing
   std::vector<int64_t> work_us;   // of a step, by worker, without waiting for peers; empty: unknown
+
+  friend bool operator==(const HostRecord&, const HostRecord&) = default;
 };
 
 // HostRecord::checked of a host that does not check itself: it may join any generation.
@@ -93,15 +95,6 @@ struct GenerationRecord {
   const Member* member(const std::string& host) const;  // null: it is none
   int first_rank(const std::string& host) const;
   int num_ranks() const;
-};
-
-struct StoreView {
-  std::vector<HostRecord> hosts;           // by name, ascending: sort()
-  std::optional<GenerationRecord> newest;  // the generation with the highest number
-
-  void sort();
-
-  const HostRecord* host(const std::string& name) const;  // null: there is no such record
 };
 
 OrderedJson host_to_json(const HostRecord& record);

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "skein/base/error.h"
+#include "skein/store/signed_store.h"
 #include "skein/supervise/store.h"
 #include "tests/store/store_kinds.h"
 
@@ -35,7 +36,7 @@ class SharedStore : public testing::TestWithParam<const char*> {
   std::unique_ptr<KeyValueStore> open() const { return kind_->root()->open("start-0001/machines"); }
   std::string refusal() {
     try {
-      a_->exchange(host("a"));
+      a_->exchange({host("a")});
     } catch (const Error& error) {
       return error.what();
     }
@@ -50,13 +51,13 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SharedStore, testing::Values("folder", "etcd"),
                          [](const auto& kind) { return std::string(kind.param); });
 
 TEST_P(SharedStore, EachSeesWhatTheOthersWroteLast) {
-  EXPECT_EQ(a_->exchange(host("a")).hosts.size(), 1u);
+  EXPECT_EQ(a_->exchange({host("a")}).hosts.size(), 1u);
   HostRecord b = host("b");
   b.step = 7;
-  EXPECT_EQ(b_->exchange(b).hosts.size(), 2u);
+  EXPECT_EQ(b_->exchange({b}).hosts.size(), 2u);
   b.step = 8;
-  b_->exchange(b);
-  const StoreView view = a_->exchange(host("a"));
+  b_->exchange({b});
+  const StoreView view = a_->exchange({host("a")});
   ASSERT_NE(view.host("b"), nullptr);
   EXPECT_EQ(view.host("b")->step, 8);
   EXPECT_FALSE(view.newest);
@@ -66,7 +67,7 @@ TEST_P(SharedStore, AGenerationIsCreatedOnce) {
   EXPECT_TRUE(a_->create(generation(1, "a")));
   EXPECT_FALSE(b_->create(generation(1, "b")));
   EXPECT_TRUE(b_->create(generation(2, "b")));
-  const StoreView view = a_->exchange(host("a"));
+  const StoreView view = a_->exchange({host("a")});
   ASSERT_TRUE(view.newest);
   EXPECT_EQ(view.newest->number, 2);
   EXPECT_EQ(view.newest->members.at(0).host, "b");
@@ -85,8 +86,8 @@ TEST_P(SharedStore, OfManyThatCreateAtOnceOneWins) {
 }
 
 TEST_P(SharedStore, ARecordThatReplacesAnotherRemovesIt) {
-  a_->exchange(host("a1"));
-  const StoreView view = b_->exchange(host("a2", "a1"));
+  a_->exchange({host("a1")});
+  const StoreView view = b_->exchange({host("a2", "a1")});
   ASSERT_EQ(view.hosts.size(), 1u);
   EXPECT_EQ(view.hosts[0].succeeds, "a1");
 }
@@ -98,9 +99,31 @@ TEST_P(SharedStore, ForeignAndTornRecordsArePassedOver) {
   write("generation-1.json", "{}");
   write("notes.txt", "hello");
   write("host-e.json.123.partial", "{");
-  const StoreView view = a_->exchange(host("a"));
+  const StoreView view = a_->exchange({host("a")});
   EXPECT_EQ(view.hosts.size(), 1u);
+  EXPECT_THAT(view.unread, testing::IsEmpty());  // nothing that will be there at another look
   EXPECT_FALSE(view.newest);
+}
+
+// A file server's crash leaves such: the host stands still from here on.
+TEST_P(SharedStore, ARecordThatIsTornLaterStandsStill) {
+  b_->exchange({host("b")});
+  a_->exchange({host("a")});
+  write("host-b.json", "");
+  const StoreView view = a_->exchange({host("a")});
+  ASSERT_NE(view.host("b"), nullptr);
+  EXPECT_THAT(view.unread, testing::IsEmpty());
+}
+
+// As the machines of a run meet. What is not signed will not be at the next look either.
+TEST_P(SharedStore, ARecordWithoutASignatureIsNoneThatCannotBeReadNow) {
+  const JobSecret secret("0123456789abcdef", "the test");
+  const auto a = shared_store(signed_root(kind_->root(), secret)->open("start-0002/machines"));
+  a->exchange({host("a")});
+  kind_->write_raw("start-0002/machines", "host-b.json", host_to_json(host("b")).dump());
+  const StoreView view = a->exchange({host("a")});
+  EXPECT_EQ(view.hosts.size(), 1u);
+  EXPECT_THAT(view.unread, testing::IsEmpty());
 }
 
 TEST_P(SharedStore, AGenerationThatCannotBeReadIsAnError) {
@@ -111,14 +134,34 @@ TEST_P(SharedStore, AGenerationThatCannotBeReadIsAnError) {
 }
 
 TEST_P(SharedStore, ARendezvousThatIsGoneIsAnError) {
-  a_->exchange(host("a"));
+  a_->exchange({host("a")});
   kind_->root()->open("start-0001/machines")->remove_all();
   EXPECT_NE(refusal(), "");
 }
 
+TEST_P(SharedStore, AFollowerReadsWhatTheLeaderFound) {
+  a_->exchange({host("a")});
+  b_->exchange({host("b"), true, StoreRole::kFollow});
+  a_->exchange({host("a")});
+  a_->create(generation(1, "a"));
+  const StoreView view = b_->exchange({host("b"), true, StoreRole::kFollow});
+  EXPECT_FALSE(view.is_direct);
+  EXPECT_EQ(view.leader, "a");
+  EXPECT_EQ(view.hosts.size(), 2u);
+  ASSERT_TRUE(view.newest);
+  EXPECT_EQ(view.newest->number, 1);
+}
+
+TEST_P(SharedStore, ADigestThatIsNoneIsPassedOver) {
+  write("digest.json", "{\"term\": ");
+  EXPECT_TRUE(b_->exchange({host("b"), true, StoreRole::kFollow}).leader.empty());
+  a_->exchange({host("a")});
+  EXPECT_EQ(b_->exchange({host("b"), true, StoreRole::kFollow}).leader, "a");
+}
+
 TEST_P(SharedStore, AGenerationThatVanishedIsAnError) {
   a_->create(generation(3, "a"));
-  a_->exchange(host("a"));
+  a_->exchange({host("a")});
   open()->remove("generation-00000003.json");
   EXPECT_THAT(refusal(), AllOf(HasSubstr("generation 3"), HasSubstr("no more")));
 }

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "skein/supervise/records.h"
+#include "skein/supervise/store_view.h"
 
 namespace skein {
 

@@ -12,15 +12,16 @@ using testing::IsEmpty;
 
 StoreView with_work(const std::vector<std::vector<int64_t>>& hosts) {
   StoreView view;
-  view.newest.emplace().number = 3;
+  GenerationRecord newest{.number = 3};
   for (const std::vector<int64_t>& work : hosts) {
     HostRecord host;
     host.host = std::string(1, static_cast<char>('a' + view.hosts.size()));
     host.joined = 3;
     host.work_us = work;
-    view.newest->members.push_back({host.host, 2});
-    view.hosts.push_back(host);
+    newest.members.push_back({host.host, 2});
+    view.hosts.change().push_back(host);
   }
+  view.newest = newest;
   return view;
 }
 
@@ -73,7 +74,7 @@ TEST(Stragglers, NothingIsSaidWhileAHostIsSilent) {
   StoreView view = with_work({{1'000, 1'000}, {1'000, 5'000}});
   Stragglers stragglers(1);
   stragglers.find(view, 1);
-  view.hosts[0].work_us.clear();
+  view.hosts.change()[0].work_us.clear();
   EXPECT_THAT(stragglers.find(view, 50'000), IsEmpty());
   view = with_work({{1'000, 1'000}, {1'000, 5'000}});
   EXPECT_THAT(stragglers.find(view, 60'001), IsEmpty());

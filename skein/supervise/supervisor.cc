@@ -27,7 +27,7 @@ int weight(Ending ending) {
 
 Supervisor::Supervisor(const SupervisorOptions& options)
     : options_(options),
-      membership_(options.membership, options.host),
+      membership_(options.membership, options.host, options.succeeds),
       stragglers_(options.stages) {
   record_.host = options.host;
   record_.succeeds = options.succeeds;
@@ -45,12 +45,16 @@ void Supervisor::tick(Millis now) { advance(now); }
 void Supervisor::exchanged(std::optional<StoreView> view, Millis now) {
   exchanging_ = false;
   if (view) {
-    last_good_ = exchange_began_;
-    published_ = exchanged_beat_;
+    if (writes_) {
+      last_good_ = exchange_began_;
+      published_ = exchanged_beat_;
+    }
     membership_.update(std::move(*view), now);
-    next_exchange_ = now + (is_settled() ? options_.beat : options_.poll);
+    if (std::exchange(news_, membership_.news()) != membership_.news()) news_at_ = now;
+    next_exchange_ = now + until_next_look(now);
     name_stragglers(now);
   } else {
+    write_began_.reset();
     changed_ = false;
     next_exchange_ = now + kRetryExchange;
   }
@@ -132,7 +136,7 @@ Millis Supervisor::permitted_until() const {
 }
 
 Millis Supervisor::next_time() const {
-  Millis next = now_ + (is_settled() ? options_.beat : options_.poll);
+  Millis next = now_ + (is_settled() ? options_.beat : quick_look());
   if (!exchanging_) next = std::min(next, next_exchange_);
   for (const auto& deadline : {kill_at_, settle_at_, exit_at_, check_ends_at_}) {
     if (deadline) next = std::min(next, *deadline);
@@ -143,8 +147,24 @@ Millis Supervisor::next_time() const {
 // Workers train, and nobody waits for anything.
 bool Supervisor::is_settled() const {
   if (!runs_ || kill_at_ || settle_at_ || exit_) return false;
-  const std::optional<GenerationRecord>& newest = membership_.view().newest;
-  return newest && newest->number == record_.joined;
+  return membership_.view().newest.number() == record_.joined;
+}
+
+// Seldom enough for a leader that reads the records of all.
+Millis Supervisor::quick_look() const {
+  const auto for_all = kPerHost * static_cast<Millis>(membership_.view().hosts.size());
+  return std::min(options_.beat, std::max(options_.poll, for_all));
+}
+
+Millis Supervisor::until_next_look(Millis now) const {
+  const size_t num_hosts = membership_.view().hosts.size();
+  Millis wait = options_.beat;
+  if (!is_settled() && now - news_at_ < options_.patience) {
+    wait = quick_look();
+  }
+  if (num_hosts < kJitterFrom) return wait;
+  const double spread = 0.9 + 0.2 * chance_of(options_.host, record_.beat);
+  return static_cast<Millis>(static_cast<double>(wait) * spread);
 }
 
 void Supervisor::advance(Millis now) {
@@ -169,7 +189,7 @@ void Supervisor::advance(Millis now) {
 }
 
 void Supervisor::obey_the_store(Millis now) {
-  const std::optional<GenerationRecord>& newest = membership_.view().newest;
+  const SharedGeneration& newest = membership_.view().newest;
   if (!newest || exit_) return;
   if (newest->verdict && !runs_) {
     leave(newest->verdict->exit_code, newest->verdict->message, now);
@@ -178,7 +198,7 @@ void Supervisor::obey_the_store(Millis now) {
   } else if (runs_ && newest->number == record_.joined) {
     watch_members(*newest, now);
   } else if (!runs_ && !newest->verdict && newest->number > record_.ended &&
-             newest->member(options_.host) != nullptr) {
+             membership_.is_member()) {
     start_workers(*newest, now);
   }
 }
@@ -194,18 +214,16 @@ std::string Supervisor::ended_before_it_began(const GenerationRecord& generation
 }
 
 void Supervisor::watch_members(const GenerationRecord& generation, Millis now) {
-  for (const auto& member : generation.members) {
-    if (member.host == options_.host) continue;
-    const HostRecord* host = membership_.view().host(member.host);
-    if (membership_.has_ended(member.host, generation.number)) {
+  for (const std::string& name : membership_.troubled()) {
+    const HostRecord* host = membership_.view().host(name);
+    if (membership_.has_ended(name, generation.number)) {
       const bool asked =
           host != nullptr && host->ended == generation.number && was_asked_for(host->ending);
       if (asked) continue;  // the workers here are about to end as well, or their `hang` passes
       const std::string why = host == nullptr || host->message.empty() ? "it ended" : host->message;
-      end_workers(Ending::kLostPeer, fmt::format("{}: {}", member.host, why), false, now);
-    } else if (membership_.is_silent(member.host) &&
-               now - progressed_ >= options_.membership.silence) {
-      end_workers(Ending::kLostPeer, fmt::format("{} fell silent", member.host), false, now);
+      end_workers(Ending::kLostPeer, fmt::format("{}: {}", name, why), false, now);
+    } else if (now - progressed_ >= options_.membership.silence) {
+      end_workers(Ending::kLostPeer, fmt::format("{} fell silent", name), false, now);
     }
   }
   if (may_regroup(generation, now) && !std::exchange(regroups_, true)) {
@@ -343,11 +361,16 @@ void Supervisor::leave(int exit_code, const std::string& message, Millis now) {
 
 void Supervisor::exchange(Millis now) {
   if (exchanging_ || (!changed_ && now < next_exchange_)) return;
+  // A record is written once a beat, and where it has changed.
+  writes_ = changed_ || !write_began_ || now - *write_began_ >= options_.beat * 9 / 10;
   exchanging_ = true;
   changed_ = false;
   exchange_began_ = now;
-  exchanged_beat_ = ++record_.beat;
-  act(Action::Kind::kExchange).host = record_;
+  if (writes_) {
+    write_began_ = now;
+    exchanged_beat_ = ++record_.beat;
+  }
+  act(Action::Kind::kExchange).call = {record_, writes_, membership_.role(), now};
 }
 
 void Supervisor::say(std::string text) { act(Action::Kind::kSay).text = std::move(text); }

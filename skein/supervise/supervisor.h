@@ -1,7 +1,7 @@
 // The supervisor of a host's workers, as a deterministic state machine: what happens goes in, what
 // is to be done comes out, and it neither waits nor looks at a clock, a process or a file itself.
-// `skein train` drives it with real ones (launch/node_supervisor.h), the simulator with made-up
-// ones (supervise/simulation.h), so that what is simulated is what runs.
+// `skein train` drives it with real ones (launch/node/node_supervisor.h), the simulator with
+// made-up ones (supervise/simulation/simulation.h), so that what is simulated is what runs.
 //
 // In    start, tick, exchanged, created, heartbeat, worked, worker_ended, host_checked,
 //       host_refuses, asked_to_stop; each with the time of this host's monotonic clock
@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "skein/supervise/membership.h"
+#include "skein/supervise/store.h"
 #include "skein/supervise/stragglers.h"
 
 namespace skein {
@@ -33,7 +34,9 @@ struct SupervisorOptions {
   std::string replicas;  // HostRecord::replicas
   MembershipOptions membership;
   Millis beat = 1'000;  // between exchanges with the store while nothing happens
-  Millis poll = 100;    // while a generation ends or begins
+  Millis poll = 100;    // at least, while a generation ends or begins
+  // Looks are a beat apart again once nothing has changed for so long.
+  Millis patience = 30'000;
   Millis hang = 300'000;
   Millis stacks = 2'000;  // for the stacks of a hanging worker to be written
   Millis grace = 5'000;
@@ -48,7 +51,7 @@ struct SupervisorOptions {
 
 struct Action {
   enum class Kind : uint8_t {
-    kExchange,      // write `host` to the store, then read all; answer with exchanged()
+    kExchange,      // `call` on the store; answer with exchanged()
     kCreate,        // create `generation` in the store; answer with created()
     kStartWorkers,  // of `generation`
     kAskWorkers,    // to stop after the same step: `signal`, as it came, or kRegroup
@@ -63,7 +66,7 @@ struct Action {
     kExit,       // with `exit_code`; `text` says why, if it is not 0
   };
   Kind kind = Kind::kSay;
-  HostRecord host;
+  StoreCall call;
   GenerationRecord generation;
   int signal = 0;
   int worker = 0;
@@ -151,6 +154,8 @@ class Supervisor {
   void say_what_it_waits_for(Millis now);
   void leave(int exit_code, const std::string& message, Millis now);
   void exchange(Millis now);
+  Millis quick_look() const;
+  Millis until_next_look(Millis now) const;
   void say(std::string text);
   Action& act(Action::Kind kind);
 
@@ -179,6 +184,10 @@ class Supervisor {
   bool changed_ = true;  // the record, since the last exchange began
   Millis exchange_began_ = 0, last_good_ = 0, next_exchange_ = 0, propose_at_ = 0;
   int64_t exchanged_beat_ = 0, published_ = 0;
+  bool writes_ = true;                 // the exchange that began last
+  std::optional<Millis> write_began_;  // of the last exchange that wrote, unless it failed
+  int64_t news_ = 0;                   // Membership::news
+  Millis news_at_ = 0;
 
   int64_t check_ = 0;                    // the number of the last one
   std::optional<Millis> check_ends_at_;  // of the one under way

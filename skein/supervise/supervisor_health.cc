@@ -80,7 +80,7 @@ void Supervisor::worked(int64_t generation, int index, int64_t step, int64_t wor
 }
 
 void Supervisor::name_stragglers(Millis now) {
-  if (!is_settled() || !membership_.is_my_turn()) return;
+  if (!is_settled() || !membership_.view().is_direct || !membership_.is_my_turn()) return;
   for (const Straggler& straggler : stragglers_.find(membership_.view(), now)) {
     Action& action = act(Action::Kind::kStraggler);
     action.straggler = straggler;

@@ -34,8 +34,8 @@ class Supervised : public testing::Test {
         if (action.kind == Kind::kExchange) {
           if (!store_answers_) continue;
           const auto is_own = [](const HostRecord& host) { return host.host == "a"; };
-          std::erase_if(store_.hosts, is_own);
-          store_.hosts.push_back(action.host);
+          std::erase_if(store_.hosts.change(), is_own);
+          store_.hosts.change().push_back(action.call.record);
           supervisor_->exchanged(store_, now_);
         } else if (action.kind == Kind::kCreate) {
           store_.newest = action.generation;
@@ -330,8 +330,8 @@ TEST_F(Supervised, ANewcomerIsTakenInAfterAStep) {
   newcomer.checked = 1;
   for (int i = 1; i <= 20; ++i) {
     newcomer.beat = i;
-    std::erase_if(store_.hosts, [](const HostRecord& host) { return host.host == "b"; });
-    store_.hosts.push_back(newcomer);
+    std::erase_if(store_.hosts.change(), [](const HostRecord& host) { return host.host == "b"; });
+    store_.hosts.change().push_back(newcomer);
     tick_until(now_ + 1'000);
     beat(0, i, i / 5);
     beat(1, i, i / 5);
@@ -341,7 +341,7 @@ TEST_F(Supervised, ANewcomerIsTakenInAfterAStep) {
   }
   EXPECT_EQ(take_done(), (std::vector{Kind::kSay, Kind::kAskWorkers}));
   EXPECT_EQ(last_.signal, kRegroup);
-  store_.hosts.front().checked = 2;
+  store_.hosts.change().front().checked = 2;
   end(0, Ending::kRegrouped);
   end(1, Ending::kRegrouped);
   EXPECT_EQ(take_done(), std::vector{Kind::kStartWorkers});

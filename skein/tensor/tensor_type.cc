@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "skein/base/units.h"
+#include "skein/base/text/units.h"
 
 namespace skein {
 

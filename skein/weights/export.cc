@@ -1,21 +1,29 @@
 #include "skein/weights/export.h"
 
-#include "skein/base/log.h"
-#include "skein/data/tokenizer.h"
+#include "skein/base/text/json_text.h"
+#include "skein/base/text/log.h"
+#include "skein/data/tokenizer/folder/sources.h"
+#include "skein/data/tokenizer/tokenizer.h"
 #include "skein/model/decoder.h"
+#include "skein/objects/store.h"
 #include "skein/weights/init_source.h"
 
 namespace skein {
 namespace {
 
-std::string generation_config(const DecoderConfig& config) {
+// The source's own, whose defaults for drawing no training changes.
+std::string generation_config(const ModelSource& source) {
+  if (const fs::path file = source.generation_config(); !file.empty()) {
+    return read_file_or_object(file);
+  }
+  const DecoderConfig& config = source.config();
   OrderedJson json = OrderedJson::object();
   json["_from_model_config"] = true;
   if (config.bos_token_id) json["bos_token_id"] = *config.bos_token_id;
   if (config.eos_token_ids.size() == 1) json["eos_token_id"] = config.eos_token_ids.front();
   if (config.eos_token_ids.size() > 1) json["eos_token_id"] = config.eos_token_ids;
   if (config.pad_token_id) json["pad_token_id"] = *config.pad_token_id;
-  return json.dump(2) + "\n";
+  return exact_json(json, "config.json", 2) + "\n";
 }
 
 // The export is made from what training used: where that is tokenizer.model, a tokenizer.json
@@ -35,12 +43,13 @@ void add_tokenizer(const ModelSource& source, HuggingFaceExport& contents) {
   }
   for (auto& [name, text] : tokenizer->export_files()) contents.texts[name] = text;
   const FamilyDef& family = *source.config().family;
-  if (!family.auto_tokenizer) {
-    log::warn(
-        "transformers' AutoTokenizer takes a tokenizer of its own for a model_type \"{}\", "
-        "whatever the folder says, and gives other ids: load this one with PreTrainedTokenizerFast",
-        family.model_type);
-  }
+  const std::string rebuilt =
+      class_of_other_ids(contents.texts, family.auto_tokenizer ? "" : "Qwen2Tokenizer");
+  if (rebuilt.empty()) return;
+  log::warn(
+      "transformers' AutoTokenizer takes {} for this folder, which splits texts by rules of its "
+      "own, so that ids may differ from those of training: load it with PreTrainedTokenizerFast",
+      rebuilt);
 }
 
 }  // namespace
@@ -55,8 +64,8 @@ void export_hugging_face(const ModelSource& source, const fs::path& out, bool wi
          }});
   }
   contents.texts["config.json"] =
-      to_hugging_face_json(source.config(), source.dtype()).dump(2) + "\n";
-  contents.texts["generation_config.json"] = generation_config(source.config());
+      exact_json(to_hugging_face_json(source.config(), source.dtype()), "config.json", 2) + "\n";
+  contents.texts[std::string(kGenerationConfig)] = generation_config(source);
   if (with_tokenizer) add_tokenizer(source, contents);
   write_hugging_face(out, contents);
 }

@@ -5,19 +5,18 @@
 #include <set>
 #include <vector>
 
-#include "skein/base/log.h"
-#include "skein/config/run_identity.h"
+#include "skein/base/text/log.h"
+#include "skein/config/run/identity.h"
 #include "skein/model/decoder.h"
+#include "skein/objects/url.h"
 #include "skein/weights/initialize.h"
+#include "skein/weights/source_names.h"
 
 namespace skein {
 namespace {
 
 using decoder_names::kEmbeddingWeight;
 using decoder_names::kHeadWeight;
-
-// Buffers in older exports; they can be recomputed from the configuration.
-bool is_buffer(std::string_view name) { return name.ends_with(".rotary_emb.inv_freq"); }
 
 std::string describe(const Tokenizer& tokenizer) {
   return fmt::format("{} tokens, xxh3 {}", tokenizer.vocab_size(),
@@ -37,17 +36,6 @@ void compare_tokenizers(const ModelSource& source, const Tokenizer& now,
   }
 }
 
-// Text for an error, such as ": attention_bias is false, mlp_bias is false".
-std::string biases_text(const DecoderConfig& model) {
-  const Json json = to_hugging_face_json(model, DType::kF32);
-  std::string text;
-  for (const auto& [key, value] : json.items()) {
-    if (key.find("bias") == key.npos) continue;
-    text += fmt::format("{}{} is {}", text.empty() ? ": " : ", ", key, value.dump());
-  }
-  return text;
-}
-
 // Some exports store a tied head beside the embedding. Both must then be the same matrix.
 void check_tied_head(const ModelSource& source, const Shape& shape) {
   source.check_shape(kHeadWeight, shape);
@@ -59,7 +47,7 @@ void check_tied_head(const ModelSource& source, const Shape& shape) {
     if (std::memcmp(embedding.data(), head.data(), head.size() * sizeof(float)) == 0) return;
     fail(ErrorCode::kInvalid,
          "{}: tie_word_embeddings is true, but {} differs from {}: expected the same matrix in "
-         "both, or tie_word_embeddings = false",
+         "both, or `--set model.tie_word_embeddings=false`, if the head is a matrix of its own",
          source.path().string(), kHeadWeight, kEmbeddingWeight);
   });
 }
@@ -83,31 +71,41 @@ std::string take_source_tokenizer(Config& config) {
 
 void check_tensors(const ModelSource& source, const DecoderConfig& model) {
   std::set<std::string, std::less<>> needed;
+  for (const ParameterSpec& spec : parameter_specs(model)) needed.insert(spec.name);
+  std::vector<std::string> unknown, missing;
+  for (const std::string& name : source.tensor_names()) {
+    if (needed.contains(name) || is_buffer(name, source.stored_dtype(name))) continue;
+    if (name != kHeadWeight || !model.tie_word_embeddings) unknown.push_back(name);
+  }
+  for (const ParameterSpec& spec : parameter_specs(model)) {
+    if (!source.has(spec.name)) missing.push_back(spec.name);
+  }
+  if (!missing.empty() || !unknown.empty()) {
+    refuse_tensors(source.path().string(), model, missing, unknown, source.is_hugging_face());
+  }
   for (const ParameterSpec& spec : parameter_specs(model)) {
     source.check_shape(spec.name, spec.shape);
-    needed.insert(spec.name);
   }
-  std::vector<std::string> unknown;
-  for (const std::string& name : source.tensor_names()) {
-    if (needed.contains(name) || is_buffer(name)) continue;
-    if (name == kHeadWeight && model.tie_word_embeddings) {
-      check_tied_head(source, Shape{model.vocab_size, model.hidden_size});
-    } else {
-      unknown.push_back(name);
-    }
+  if (model.tie_word_embeddings && source.has(kHeadWeight)) {
+    check_tied_head(source, Shape{model.vocab_size, model.hidden_size});
   }
-  if (unknown.empty()) return;
-  fail(ErrorCode::kInvalid,
-       "{} has a tensor '{}'{} that the model has no place for; without it the weights compute "
-       "something else. Expected a {} as its config.json describes it{}",
-       source.path().string(), unknown.front(),
-       unknown.size() == 1 ? "" : fmt::format(" and {} more", unknown.size() - 1),
-       model.family->architecture, unknown.front().ends_with(".bias") ? biases_text(model) : "");
+}
+
+void check_names_of_source(const Config& config, const DecoderConfig& model) {
+  const fs::path folder = config.model.init_from;
+  if (folder.empty() || is_object_url(folder)) return;
+  if (!fs::exists(folder / "config.json") || fs::exists(folder / "manifest.json")) return;
+  check_tensors(ModelSource::opened_elsewhere(folder), model);
 }
 
 void check_source(const ModelSource& source, const DecoderConfig& model, const Tokenizer& tokenizer,
                   const std::string& accepted) {
-  std::vector<Change> changes = compare_models(source.config(), model, false);
+  // Whether the head is tied is what the tensors say, where config.json does not know better.
+  DecoderConfig theirs = source.config();
+  if (source.is_hugging_face() && source.has(kHeadWeight) != model.tie_word_embeddings) {
+    theirs.tie_word_embeddings = model.tie_word_embeddings;
+  }
+  std::vector<Change> changes = compare_models(theirs, model, false);
   compare_tokenizers(source, tokenizer, changes);
   refuse_changes(changes, accepted, source.path().string(),
                  "Give [model] and data.tokenizer what its weights were trained with (without "

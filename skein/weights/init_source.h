@@ -10,7 +10,7 @@
 #include <string>
 
 #include "skein/config/config.h"
-#include "skein/data/tokenizer.h"
+#include "skein/data/tokenizer/tokenizer.h"
 #include "skein/weights/model_source.h"
 
 namespace skein {
@@ -22,6 +22,10 @@ void check_source(const ModelSource& source, const DecoderConfig& model, const T
 // a line that says so; "" where one is named, or nothing could give one.
 // Errors  Error{kUsage}: init_from is no folder, or has no tokenizer; those of reading it
 std::string take_source_tokenizer(Config& config);
+
+// Where model.init_from is a Hugging Face folder that is there: whether its tensors have the names
+// and shapes of the model, which a plan can tell without reading them.
+void check_names_of_source(const Config& config, const DecoderConfig& model);
 
 // Only the check of the tensors, which scoring and export need as well.
 void check_tensors(const ModelSource& source, const DecoderConfig& model);

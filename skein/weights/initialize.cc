@@ -4,9 +4,9 @@
 #include <cmath>
 #include <vector>
 
-#include "skein/base/hash.h"
-#include "skein/base/philox.h"
-#include "skein/base/units.h"
+#include "skein/base/numbers/hash.h"
+#include "skein/base/numbers/philox.h"
+#include "skein/base/text/units.h"
 #include "skein/ops/simd/normals_cpu.h"
 
 namespace skein {
@@ -50,6 +50,7 @@ void draw_parameter(const ParameterSpec& spec, int64_t num_layers, const Initial
 
 void for_each_piece(const Box& box, const std::function<void(const Box&, int64_t)>& use) {
   const int64_t num_rows = box.shape.dim(0);
+  if (num_rows == 0) return;
   const int64_t row_elements = box.shape.num_elements() / num_rows;
   const int64_t step = std::max<int64_t>(1, kUploadPieceElements / row_elements);
   for (int64_t row = 0; row < num_rows; row += step) {
@@ -105,20 +106,42 @@ void draw_piece(const ParameterSpec& spec, int64_t num_layers, const InitializeO
 
 void initialize_parameters(Executor& executor, const DecoderConfig& config,
                            const InitializeOptions& options) {
-  std::vector<float> values;
   for (const ParameterSpec& spec : parameter_specs(config)) {
     if (!executor.has(spec.name)) continue;
-    for_each_piece(executor.box(spec.name), [&](const Box& piece, int64_t begin) {
-      values.resize(static_cast<size_t>(piece.shape.num_elements()));
+    fill_parameter(executor, spec, [&](const Box& piece, std::span<float> values) {
       draw_piece(spec, config.num_hidden_layers, options, piece, values);
-      upload_parameter(executor, spec.name, begin, values);
     });
   }
 }
 
-void upload_tables(Executor& executor, const DecoderConfig& config, int64_t num_positions) {
+void fill_parameter(Executor& executor, const ParameterSpec& spec,
+                    const std::function<void(const Box&, std::span<float>)>& fill) {
+  const Box box = executor.box(spec.name), inside = rows_inside(box, spec.shape);
+  std::vector<float> values;
+  for_each_piece(inside, [&](const Box& piece, int64_t begin) {
+    values.resize(static_cast<size_t>(piece.shape.num_elements()));
+    fill(piece, values);
+    upload_parameter(executor, spec.name, begin, values);
+  });
+  const int64_t all = box.shape.num_elements();
+  for (int64_t done = inside.shape.num_elements(); done < all;) {
+    values.assign(static_cast<size_t>(std::min(kUploadPieceElements, all - done)), 0.0f);
+    upload_parameter(executor, spec.name, done, values);
+    done += std::ssize(values);
+  }
+}
+
+Box rows_inside(const Box& box, const Shape& shape) {
+  Box inside = box;
+  inside.shape.set_dim(0, std::clamp<int64_t>(shape.dim(0) - box.offset[0], 0, box.shape.dim(0)));
+  return inside;
+}
+
+void upload_tables(Executor& executor, const DecoderConfig& config, int64_t num_positions,
+                   int64_t text_length) {
+  const int64_t length = text_length > 0 ? text_length : num_positions;
   for (const DecoderTable& table : decoder_tables(config, num_positions)) {
-    const std::vector<float> values = table.values();
+    const std::vector<float> values = table.values(length);
     executor.upload(table.name, values.data(), static_cast<int64_t>(values.size() * sizeof(float)));
   }
 }

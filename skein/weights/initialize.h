@@ -11,7 +11,7 @@
 #include <span>
 #include <string_view>
 
-#include "skein/checkpoint/boxes.h"
+#include "skein/checkpoint/format/boxes.h"
 #include "skein/model/decoder.h"
 #include "skein/runtime/executor.h"
 
@@ -41,8 +41,19 @@ void initialize_parameters(Executor& executor, const DecoderConfig& config,
 void upload_parameter(Executor& executor, const std::string& name, int64_t begin,
                       std::span<const float> values);
 
-// Uploads the inputs that depend only on the model and never change.
-void upload_tables(Executor& executor, const DecoderConfig& config, int64_t num_positions);
+// Fills this rank's part of a parameter, and of its master copy: fill(segment, values) gives the
+// elements of a box of it; rows that only pad the vocabulary become 0.
+void fill_parameter(Executor& executor, const ParameterSpec& spec,
+                    const std::function<void(const Box&, std::span<float>)>& fill);
+
+// The rows of `box` that a tensor of that shape has: less where the vocabulary is padded, perhaps
+// none.
+Box rows_inside(const Box& box, const Shape& shape);
+
+// Uploads the inputs that depend only on the model and, where text_length is given, on that of the
+// texts: else they have num_positions tokens.
+void upload_tables(Executor& executor, const DecoderConfig& config, int64_t num_positions,
+                   int64_t text_length = 0);
 
 // Parameters are filled in segments of at most this many elements, so that start-up needs little
 // memory beside the arenas.

@@ -1,36 +1,62 @@
 #include "skein/weights/model_source.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
-#include "skein/base/hub_name.h"
-#include "skein/base/log.h"
-#include "skein/checkpoint/checkpoint_search.h"
-#include "skein/checkpoint/stored_file.h"
-#include "skein/config/run_checkpoints.h"
-#include "skein/data/tokenizer.h"
+#include "skein/base/text/foreign_keys.h"
+#include "skein/base/text/hub_name.h"
+#include "skein/base/text/log.h"
+#include "skein/checkpoint/find/search.h"
+#include "skein/checkpoint/format/stored_file.h"
+#include "skein/checkpoint/save/finite.h"
+#include "skein/config/run/checkpoints.h"
+#include "skein/data/tokenizer/tokenizer.h"
 #include "skein/model/decoder.h"
-#include "skein/objects/object_url.h"
+#include "skein/objects/store.h"
 #include "skein/weights/initialize.h"
+#include "skein/weights/source_names.h"
 
 namespace skein {
 namespace {
 
-bool has_tokenizer(const fs::path& folder) {
-  return is_stored(folder / "tokenizer.model") || is_stored(folder / "tokenizer.json");
-}
-
 void require_folder(const fs::path& folder) {
   if (is_object_url(folder) ? is_stored(folder) : fs::is_directory(folder)) return;
+  if (!is_object_url(folder) && fs::is_regular_file(folder)) {
+    fail(ErrorCode::kUsage,
+         "{} is a file: expected the folder of a Hugging Face model, with config.json beside its "
+         "weights, or a checkpoint",
+         folder.string());
+  }
   fail(ErrorCode::kUsage, "{} is not a folder: expected a Hugging Face model or a checkpoint{}",
        folder.string(), hub_advice(folder.native()));
 }
 
+// Of a cache of the Hugging Face Hub the newest snapshot, of a Trainer's output the newest
+// checkpoint; empty: there is none.
+fs::path model_inside(const fs::path& folder) {
+  fs::path newest;
+  fs::file_time_type time = fs::file_time_type::min();
+  std::error_code error;
+  for (const fs::path& from : {folder, folder / "snapshots"}) {
+    for (const auto& entry : fs::directory_iterator(from, error)) {
+      const auto written = fs::last_write_time(entry.path() / "config.json", error);
+      if (error || written <= time) continue;
+      time = written;
+      newest = entry.path();
+    }
+  }
+  return newest;
+}
+
 [[noreturn]] void refuse_folder(const fs::path& folder) {
+  if (!is_object_url(folder)) refuse_weights_alone(folder);
+  const fs::path inside = is_object_url(folder) ? fs::path() : model_inside(folder);
   fail(ErrorCode::kNotFound,
        "{} holds neither manifest.json (a checkpoint), config.json (a Hugging Face model) nor a "
-       "good checkpoint of a run",
-       folder.string());
+       "good checkpoint of a run{}",
+       folder.string(),
+       inside.empty() ? "" : fmt::format(": name the model inside it, {}", inside.string()));
 }
 
 // What is read of a bucket is checkpoints.
@@ -108,8 +134,20 @@ void require_init_from(const std::string& path) {
 
 namespace {
 
+void warn_of_unknown_keys(const fs::path& folder, const DecoderConfig& config) {
+  const auto warn = [&](const char* file, const std::vector<std::string>& unknown) {
+    const std::string line = unknown_keys_text((folder / file).string(), unknown);
+    if (!line.empty()) log::warn("{}", line);
+  };
+  warn("config.json", config.unknown_keys);
+  const fs::path generation = folder / kGenerationConfig;
+  if (!fs::exists(generation)) return;
+  warn(kGenerationConfig.data(),
+       unknown_keys(ForeignJson::kGenerationConfig, read_json(generation.string())));
+}
+
 // The folder itself where it is a Hugging Face model, else the checkpoint, of a run the newest.
-// `named` may be a checkpoint that is being renamed just now (checkpoint_search.h).
+// `named` may be a checkpoint that is being renamed just now (checkpoint/find/search.h).
 struct Found {
   fs::path folder;
   bool is_hugging_face = false;
@@ -120,6 +158,7 @@ Found find_source(const fs::path& named) {
   if (is_stored(folder / "manifest.json")) return {folder};
   if (is_stored(folder / "config.json")) {
     refuse_model_in_bucket(folder);
+    refuse_adapter(folder);
     return {folder, true};
   }
   const std::vector<CheckpointInfo> found = lineage_of(checkpoints_inside(folder)).checkpoints;
@@ -141,6 +180,33 @@ std::string source_tokenizer(const fs::path& named) {
   return find_tokenizer(folder, CheckpointReader(folder).state().configuration).string();
 }
 
+namespace {
+
+fs::path generation_config_in(const fs::path& folder) {
+  const fs::path file = folder / kGenerationConfig;
+  return is_file_or_object(file) ? file : fs::path();
+}
+
+// In its run folder, two folders above the checkpoint; beside one that lies elsewhere.
+fs::path generation_config_of(const fs::path& checkpoint) {
+  const bool is_object = is_object_url(checkpoint);
+  const fs::path folder = (is_object ? checkpoint : fs::absolute(checkpoint)).parent_path();
+  const fs::path beside = generation_config_in(folder), run = folder.parent_path();
+  if (is_object || !beside.empty()) return beside;
+  return fs::exists(run / "config.toml") ? generation_config_in(run) : fs::path();
+}
+
+}  // namespace
+
+fs::path source_generation_config(const fs::path& named) {
+  const auto [folder, is_hugging_face] = find_source(named);
+  return is_hugging_face ? generation_config_in(folder) : generation_config_of(folder);
+}
+
+fs::path ModelSource::generation_config() const {
+  return hugging_face_ ? generation_config_in(path_) : generation_config_of(path_);
+}
+
 ModelSource::ModelSource(const fs::path& named) : path_(find_checkpoint(named)) {
   const fs::path& folder = path_;
   require_folder(folder);
@@ -148,7 +214,7 @@ ModelSource::ModelSource(const fs::path& named) : path_(find_checkpoint(named)) 
     verify_patiently(folder).value();
     open_checkpoint(fs::path(folder));
   } else if (is_stored(folder / "config.json")) {
-    open_hugging_face(folder);
+    open_hugging_face(folder, true);
   } else {
     open_newest_checkpoint(folder);
   }
@@ -158,7 +224,7 @@ ModelSource::ModelSource(const fs::path& path, IsVerified) : path_(path) {
   if (is_stored(path / "manifest.json")) {
     open_checkpoint(fs::path(path));
   } else {
-    open_hugging_face(path);
+    open_hugging_face(path, false);
   }
 }
 
@@ -182,13 +248,19 @@ void ModelSource::open_checkpoint(const fs::path& folder) {
   tokenizer_ = find_tokenizer(folder, configuration);
 }
 
-void ModelSource::open_hugging_face(const fs::path& folder) {
+void ModelSource::open_hugging_face(const fs::path& folder, bool is_first) {
   refuse_model_in_bucket(folder);
-  hugging_face_ = std::make_unique<HuggingFaceFolder>(folder);
+  refuse_adapter(folder);
   const std::string what = (folder / "config.json").string();
   const Json json = read_json(what);
   config_ = parse_decoder(json, what);
   dtype_ = parse_hugging_face_dtype(json, what).value_or(DType::kF32);
+  hugging_face_ = std::make_unique<HuggingFaceFolder>(folder);
+  const SourceNames names = source_names(hugging_face_->tensor_names());
+  hugging_face_->rename(names.renamed);
+  if (is_first) warn_of_unknown_keys(folder, config_);
+  if (is_first && !hugging_face_->note().empty()) log::info("{}", hugging_face_->note());
+  if (is_first && !names.note.empty()) log::info("{}: {}", folder.string(), names.note);
   if (has_tokenizer(folder)) tokenizer_ = folder;
 }
 
@@ -200,9 +272,21 @@ void ModelSource::check_shape(const std::string& name, const Shape& expected) co
   }
   const Shape& stored = in_checkpoint != nullptr ? in_checkpoint->shape : in_folder->shape;
   if (!(stored == expected)) {
-    fail(ErrorCode::kInvalid, "{}: tensor '{}' is {}, the model needs {}", path_.string(), name,
-         stored.to_string(), expected.to_string());
+    const bool is_transposed = stored.rank() == 2 && expected.rank() == 2 &&
+                               stored.dim(0) == expected.dim(1) && stored.dim(1) == expected.dim(0);
+    fail(ErrorCode::kInvalid, "{}: tensor '{}' is {}, the model needs {}{}", path_.string(), name,
+         stored.to_string(), expected.to_string(),
+         is_transposed ? ", its transpose: the weights are those of another kind of model" : "");
   }
+}
+
+bool ModelSource::has(const std::string& name) const {
+  return checkpoint_ ? checkpoint_->find(name) != nullptr : hugging_face_->find(name) != nullptr;
+}
+
+std::string ModelSource::stored_dtype(const std::string& name) const {
+  if (checkpoint_) return std::string(to_safetensors_dtype(checkpoint_->find(name)->dtype));
+  return hugging_face_->find(name)->dtype;
 }
 
 void ModelSource::read(const std::string& name, const Box& box, DType dtype,
@@ -212,6 +296,46 @@ void ModelSource::read(const std::string& name, const Box& box, DType dtype,
   } else {
     hugging_face_->read(name, box, dtype, target);
   }
+  if (!is_finite(dtype, target)) refuse_not_finite(name);
+}
+
+// Reads the whole tensor, so that whoever meets a part of it says the same.
+void ModelSource::refuse_not_finite(const std::string& name) const {
+  const SafetensorsEntry* in_folder = hugging_face_ ? hugging_face_->find(name) : nullptr;
+  const Shape shape = in_folder != nullptr ? in_folder->shape : checkpoint_->find(name)->shape;
+  int64_t first = -1, count = 0;
+  float value = 0;
+  for_each_piece(Box::whole(shape), [&](const Box& piece, int64_t begin) {
+    std::vector<float> values(static_cast<size_t>(piece.shape.num_elements()));
+    const auto target = std::as_writable_bytes(std::span(values));
+    checkpoint_ ? checkpoint_->read(name, piece, DType::kF32, target)
+                : hugging_face_->read(name, piece, DType::kF32, target);
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (std::isfinite(values[i])) continue;
+      if (count++ > 0) continue;
+      first = begin + static_cast<int64_t>(i);
+      value = values[i];
+    }
+  });
+  if (count == 0) {
+    fail(ErrorCode::kInvalid, "{}: tensor '{}' holds values beyond bf16: expected at most 3.39e38",
+         path_.string(), name);
+  }
+  std::string position;
+  int64_t rest = first;
+  for (int dim = shape.rank() - 1; dim >= 0; --dim) {
+    position = fmt::format("{}{}{}", rest % shape.dim(dim), position.empty() ? "" : ", ", position);
+    rest /= shape.dim(dim);
+  }
+  fail(
+      ErrorCode::kInvalid,
+      "{}: tensor '{}' holds {} of {} values that are not finite: the first is {} at [{}]. Weights "
+      "must be finite: download them again, or take an earlier checkpoint of their training",
+      path_.string(), name, count, shape.num_elements(),
+      std::isnan(value) ? "nan"
+      : value > 0       ? "inf"
+                        : "-inf",
+      position);
 }
 
 std::vector<std::string> ModelSource::tensor_names() const {
@@ -227,13 +351,10 @@ std::vector<std::string> ModelSource::tensor_names() const {
 void ModelSource::load_parameters(const DecoderConfig& model, Executor& executor) const {
   const std::vector<ParameterSpec> specs = parameter_specs(model);
   for (const ParameterSpec& spec : specs) check_shape(spec.name, spec.shape);
-  std::vector<float> values;
   for (const ParameterSpec& spec : specs) {
     if (!executor.has(spec.name)) continue;
-    for_each_piece(executor.box(spec.name), [&](const Box& piece, int64_t begin) {
-      values.resize(static_cast<size_t>(piece.shape.num_elements()));
-      read(spec.name, piece, DType::kF32, std::as_writable_bytes(std::span(values)));
-      upload_parameter(executor, spec.name, begin, values);
+    fill_parameter(executor, spec, [&](const Box& piece, std::span<float> values) {
+      read(spec.name, piece, DType::kF32, std::as_writable_bytes(values));
     });
   }
 }

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "skein/base/file.h"
-#include "skein/checkpoint/checkpoint_reader.h"
-#include "skein/checkpoint/hugging_face.h"
+#include "skein/base/files/file.h"
+#include "skein/checkpoint/find/reader.h"
+#include "skein/checkpoint/hugging_face/hugging_face.h"
 #include "skein/model/decoder.h"
 #include "skein/runtime/executor.h"
 
@@ -32,14 +32,22 @@ class ModelSource {
   DType dtype() const { return dtype_; }  // of the stored weights
   // The path of its tokenizer; empty where there is none.
   const fs::path& tokenizer() const { return tokenizer_; }
+  // The path of its generation_config.json; empty where there is none.
+  fs::path generation_config() const;
 
-  // The names of its weights, sorted, without a checkpoint's optimizer state.
+  bool is_hugging_face() const { return hugging_face_ != nullptr; }  // else a checkpoint
+
+  // The names of its weights, sorted, without a checkpoint's optimizer state; as Skein has them
+  // (source_names.h).
   std::vector<std::string> tensor_names() const;
+  bool has(const std::string& name) const;
+  std::string stored_dtype(const std::string& name) const;  // the safetensors name
 
   // Throws where the tensor is missing or has another shape.
   void check_shape(const std::string& name, const Shape& expected) const;
 
-  // Reads a box of a parameter into `target`, converted to `dtype`.
+  // Reads a box of a parameter into `target`, converted to `dtype`. Throws Error{kInvalid} where it
+  // holds a NaN or an infinity.
   void read(const std::string& name, const Box& box, DType dtype,
             std::span<std::byte> target) const;
 
@@ -52,7 +60,8 @@ class ModelSource {
 
   void open_checkpoint(const fs::path& folder);
   void open_newest_checkpoint(const fs::path& run_or_checkpoints);
-  void open_hugging_face(const fs::path& folder);
+  void open_hugging_face(const fs::path& folder, bool is_first);
+  [[noreturn]] void refuse_not_finite(const std::string& name) const;
 
   fs::path path_;
   fs::path tokenizer_;
@@ -67,5 +76,8 @@ Json source_model_json(const fs::path& folder);
 
 // The path of a source's tokenizer, likewise; "" where it has none.
 std::string source_tokenizer(const fs::path& folder);
+
+// The path of a source's generation_config.json, likewise.
+fs::path source_generation_config(const fs::path& folder);
 
 }  // namespace skein

@@ -1,8 +1,9 @@
 #include "skein/weights/training_state.h"
 
 #include <algorithm>
+#include <map>
 
-#include "skein/checkpoint/stored_part.h"
+#include "skein/checkpoint/save/stored_part.h"
 #include "skein/weights/initialize.h"
 
 namespace skein {
@@ -11,9 +12,42 @@ std::string StateTensor::parameter() const {
   return spec.group == "optimizer" ? name.substr(name.find('.') + 1) : name;
 }
 
-std::vector<StateTensor> state_tensors(const Graph& training_graph, int64_t rank,
+namespace {
+
+// The range without what lies behind `elements`.
+FlatRange cut(FlatRange range, int64_t elements) {
+  const int64_t count = std::clamp<int64_t>(elements - range.begin, 0, range.count);
+  return {count == 0 ? 0 : range.begin, count};
+}
+
+// Leaves out the rows behind those of `shape`, which pad the vocabulary.
+void leave_out_padding(StateTensor& tensor, const Shape& shape) {
+  if (tensor.spec.shape == shape) return;
+  const Box inside = rows_inside(tensor.box, shape);
+  const int64_t elements = inside.shape.num_elements();
+  tensor.spec.shape = shape;
+  tensor.spec.range = cut(*tensor.spec.range, elements);
+  const FlatRange held = cut(tensor.range, elements);
+  tensor.padding = tensor.range.count - held.count;
+  tensor.range = held;
+  if (elements > 0) {
+    tensor.box = tensor.spec.slice = inside;
+    return;
+  }
+  // No row of the model: nothing is stored or read, and the slice is any that it has.
+  tensor.spec.slice.offset[0] = 0;
+  tensor.spec.slice.shape.set_dim(0, 1);
+  tensor.box = tensor.spec.slice;
+}
+
+}  // namespace
+
+std::vector<StateTensor> state_tensors(const Graph& training_graph, const DecoderConfig& model,
+                                       int64_t rank,
                                        const std::set<std::string>& stored_elsewhere) {
   const Mesh& mesh = training_graph.mesh();
+  std::map<std::string, Shape, std::less<>> shapes;
+  for (const ParameterSpec& spec : parameter_specs(model)) shapes[spec.name] = spec.shape;
   std::vector<StateTensor> tensors;
   for (const Role role : {Role::kParameter, Role::kOptimizer}) {
     for (const Value& value : training_graph.values()) {
@@ -23,6 +57,8 @@ std::vector<StateTensor> state_tensors(const Graph& training_graph, int64_t rank
       StateTensor& tensor = tensors.emplace_back(
           StateTensor{TensorSpec::part(value.name, value.type, part, group), value.name,
                       value.type.local_box(mesh, rank), value.type.local_range(mesh, rank)});
+      const auto shape = shapes.find(tensor.parameter());
+      if (shape != shapes.end()) leave_out_padding(tensor, shape->second);
       if (stored_elsewhere.contains(tensor.parameter())) tensor.spec.range->count = 0;
     }
   }
@@ -31,7 +67,11 @@ std::vector<StateTensor> state_tensors(const Graph& training_graph, int64_t rank
 
 std::vector<View> state_views(const Executor& executor, const std::vector<StateTensor>& tensors) {
   std::vector<View> views;
-  for (const StateTensor& tensor : tensors) views.push_back(executor.view(tensor.name));
+  for (const StateTensor& tensor : tensors) {
+    View& view = views.emplace_back(executor.view(tensor.name));
+    const bool is_range = view.shape.rank() < tensor.spec.slice.shape.rank();
+    if (tensor.padding > 0 && !is_range) view.shape.set_dim(0, tensor.spec.slice.shape.dim(0));
+  }
   return views;
 }
 
@@ -64,6 +104,10 @@ void restore_state(const CheckpointReader& reader, const std::vector<StateTensor
       executor.device().upload(static_cast<char*>(target.data) + done * element_bytes, bytes.data(),
                                static_cast<int64_t>(bytes.size()));
     }
+    if (tensor.padding == 0) continue;
+    executor.device().fill_zero(
+        static_cast<char*>(target.data) + tensor.range.count * element_bytes,
+        tensor.padding * element_bytes);
   }
 }
 

@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "skein/checkpoint/checkpoint_layout.h"
-#include "skein/checkpoint/checkpoint_reader.h"
+#include "skein/checkpoint/find/reader.h"
+#include "skein/checkpoint/save/layout.h"
 #include "skein/ir/program.h"
+#include "skein/model/decoder.h"
 #include "skein/runtime/executor.h"
 
 namespace skein {
@@ -18,12 +19,15 @@ struct StateTensor {
   std::string name;  // name of the value in the programs
   Box box;           // the rank holds `range` of this box
   FlatRange range;
+  int64_t padding = 0;  // elements behind the range, of rows that only pad the vocabulary: 0
   // The parameter p that the tensor belongs to: "exp_avg.<p>", "exp_avg_sq.<p>", "master.<p>" or p
   // itself.
   std::string parameter() const;
 };
 // `stored_elsewhere`: parameters of this rank's graph that another pipeline stage stores.
-std::vector<StateTensor> state_tensors(const Graph& training_graph, int64_t rank = 0,
+// Checkpoints have the rows of the model, however the graph pads its vocabulary.
+std::vector<StateTensor> state_tensors(const Graph& training_graph, const DecoderConfig& model,
+                                       int64_t rank = 0,
                                        const std::set<std::string>& stored_elsewhere = {});
 
 std::vector<View> state_views(const Executor& executor, const std::vector<StateTensor>& tensors);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "skein/checkpoint/stored_part.h"
+#include "skein/checkpoint/save/stored_part.h"
 #include "tests/checkpoint/checkpoint_test_state.h"
 
 namespace skein::test {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "skein/checkpoint/checkpoint_search.h"
-#include "skein/checkpoint/checkpoint_writer.h"
+#include "skein/checkpoint/find/search.h"
+#include "skein/checkpoint/save/writer.h"
 #include "tests/temp_folder.h"
 
 namespace skein::test {

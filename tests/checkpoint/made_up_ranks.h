@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "skein/checkpoint/checkpoint_layout.h"
-#include "skein/checkpoint/checkpoint_reader.h"
-#include "skein/checkpoint/save_part.h"
-#include "skein/checkpoint/stored_part.h"
+#include "skein/checkpoint/find/reader.h"
+#include "skein/checkpoint/save/layout.h"
+#include "skein/checkpoint/save/part.h"
+#include "skein/checkpoint/save/stored_part.h"
 
 namespace skein::test {
 

@@ -1,7 +1,7 @@
 // Kernels of CUDA that promise the bits of the CPU's, or take more tensors than one launch does.
 #include <gtest/gtest.h>
 
-#include "skein/base/exact_sum.h"
+#include "skein/base/numbers/exact_sum.h"
 #include "skein/ops/adamw/adamw.h"
 #include "skein/ops/fill_zero/fill_zero.h"
 #include "skein/ops/fold/fold.h"

@@ -2,7 +2,7 @@
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
-#include "skein/base/json.h"
+#include "skein/base/text/json.h"
 #include "skein/ops/cuda/algorithm_cache.h"
 #include "tests/cuda/matmul_trial.h"
 #include "tests/temp_folder.h"

@@ -4,7 +4,7 @@
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
-#include "skein/base/json.h"
+#include "skein/base/text/json.h"
 #include "tests/cuda/matmul_trial.h"
 #include "tests/temp_folder.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "skein/base/error.h"
-#include "skein/data/corpus.h"
+#include "skein/data/corpus/corpus.h"
 #include "skein/prepare/ingest.h"
 #include "tests/error_of.h"
 #include "tests/places.h"
@@ -19,7 +19,7 @@ namespace skein {
 
 using Documents = std::vector<std::string>;
 
-const fs::path kCorpusGoldens = fs::path(kSourceFolder) / "skein/data/testdata/corpus";
+const fs::path kCorpusGoldens = fs::path(kSourceFolder) / "skein/data/corpus/testdata";
 
 class Ingest : public testing::Test {
  protected:

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "skein/base/file.h"
+#include "skein/base/files/file.h"
 #include "tests/places.h"
 
 #define FUZZER(name) extern "C" int name(const uint8_t* data, size_t size);

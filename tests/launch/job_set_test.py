@@ -38,7 +38,7 @@ workers = 8
 nodes = "{nodes}"
 [device]
 kind = "{kind}"
-threads = 2
+threads = {threads}
 """
 MODEL = """{"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
             "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 300}"""
@@ -49,10 +49,10 @@ def read(name):
         return file.read()
 
 
-def manifest(skein, folder, nodes, kind, *options, image=("--image", "registry/skein:1.0")):
+def manifest(skein, folder, nodes, kind, *options, threads=2, image=("--image", "registry/skein:1.0")):
     config = os.path.join(folder, "run.toml")
     with open(config, "w") as out:
-        out.write(CONFIG.format(folder=folder, nodes=nodes, kind=kind))
+        out.write(CONFIG.format(folder=folder, nodes=nodes, kind=kind, threads=threads))
     with open(os.path.join(folder, "model.json"), "w") as out:
         out.write(MODEL)
     command = [skein, "launch", "--jobset", config, "--print", *image, *options]
@@ -126,6 +126,13 @@ def main():
             check_schemas(config_map, job_set)
             check_meaning(config_map, job_set, most, fewest)
             check_configuration(skein, folder, config_map)
+        # A pod computes with what it asks for: a worker's share of it, where nobody says how many threads.
+        for options, cpus, threads in [([], "8", 1), (["--cpus", "32"], "32", 4), (["--cpus", "4"], "4", 1)]:
+            done = manifest(skein, folder, "1", "cpu", *volume, *options, threads=0)
+            config_map, job_set = yaml.safe_load_all(done.stdout)
+            pod = job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+            assert str(pod["containers"][0]["resources"]["requests"]["cpu"]) == cpus, pod
+            assert f"\nthreads = {threads}\n" in config_map["data"]["config.toml"], config_map
         for options, said in [(volume[:0], "which no pod would see"),
                               (["--volume", "shared"], "expected CLAIM:/MOUNT"),
                               ([*volume, "--name", "My_run"], "lower-case letters"),

@@ -22,7 +22,7 @@ import moto_store
 from faulty_proxy import FAULTS, FaultyProxy
 from moto_store import expect
 
-PARQUET = moto_store.ROOT / "skein/data/testdata/corpus/documents.parquet"
+PARQUET = moto_store.ROOT / "skein/data/corpus/testdata/documents.parquet"
 SKEIN = str(pathlib.Path(sys.argv[1]).resolve())
 
 
@@ -51,6 +51,11 @@ def make_files(folder):
     (folder / "alone.txt").write_text(made_text(seeded, 200))
     (folder / "no_ending").write_text(made_text(seeded, 200))
     (folder / "table.parquet").write_bytes(PARQUET.read_bytes())
+    # Pointers of Git LFS are passed over, here and there.
+    # Longer than the body of a refusal, which would not fit where so small an object is expected.
+    extensions = "".join(f"ext-{i}-none sha256:{i:064}\n" for i in range(10))
+    for name in ("pointer.jsonl", "pointer.parquet", "pointer.arrow", "pointer.txt", "pointer"):
+        (folder / name).write_text(f"version https://git-lfs.github.com/spec/v1\n{extensions}oid sha256:4d7a\nsize 9\n")
     source = folder.parent / "source.jsonl"
     source.write_text("".join(json.dumps({"text": made_text(seeded, 40)}) + "\n" for _ in range(3000)))
     run(["data", "ingest", "--out", str(folder / "corpus.arrow"), str(source)])

@@ -145,6 +145,33 @@ def same_answers(folder, local, remote, environment):
     expect(planned["per_rank"] == json_of(["plan", local, "--json"])["per_rank"], "the plans are the same")
 
 
+def completions(folder, store, environment):
+    """Conversations, whose loss spans are read from the store as well."""
+    lines = [json.dumps({"prompt": f"what is {i}?", "completion": "a number " * (i % 7 + 1)}) for i in range(900)]
+    (folder / "chat.jsonl").write_text("\n".join(lines) + "\n")
+    run(["data", "ingest", "--chat-template", "default", "--out", folder / "chat.arrow", folder / "chat.jsonl"])
+    store.client.upload_file(str(folder / "chat.arrow"), "texts", "chat.arrow")
+    for name, place in (("here", folder), ("there", "s3://texts")):
+        config = folder / f"chat_{name}.toml"
+        config.write_text(write_config(config, folder / "data", folder / name).read_text().split("[data]")[0] + f"""
+[data]
+train = "{place}/chat.arrow"
+tokenizer = "{folder}/data/tokenizer"
+sequence_length = 128
+loss_on = "completion"
+[batch]
+global_sequences = 4
+""")
+    here, there = folder / "chat_here.toml", folder / "chat_there.toml"
+    sampled = ["data", "sample", "--step", "3", "--json"]
+    rows = json_of([*sampled, here])
+    expect(rows == json_of([*sampled, there], environment), "completions of an object are those of the file")
+    expect(any(label == -100 for row in rows["rows"] for label in row["labels"][:-1]), "prompts have no label")
+    run(["train", here, "--set", f"run.steps={STEPS // 2}"])
+    run(["train", there, "--set", f"run.dir={folder / 'here'}"], environment)
+    run(["train", there, "--set", "run.steps=2"], environment)
+
+
 def refusals(folder, remote, environment, store):
     def said(words, expected, what):
         found = run(words, environment, expected)
@@ -219,6 +246,7 @@ def main():
                "`why` names the same records")
 
         same_answers(folder, local, remote, calm)
+        completions(folder, store, calm)
         replaced_while_it_is_read(folder, store)
         refusals(folder, remote, calm, store)
         wrong = store.check_credentials()

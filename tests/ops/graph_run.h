@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "hwy/targets.h"
-#include "skein/base/philox.h"
+#include "skein/base/numbers/philox.h"
 #include "skein/ir/graph.h"
 #include "tests/ops/test_device.h"
 

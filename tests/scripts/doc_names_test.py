@@ -68,7 +68,7 @@ def wrong_lines_of_tour():
 
 
 def wrong_schedules():
-    source = (ROOT / "skein/supervise/simulation_test.cc").read_text()
+    source = (ROOT / "skein/supervise/simulation/simulation_test.cc").read_text()
     each = int(re.search(r"kSchedules = (\d+);", source)[1])
     begin, end = re.search(r"FaultSchedules, testing::Range\((\d+), (\d+)\)", source).groups()
     schedules = f"{each * (int(end) - int(begin)):,}"

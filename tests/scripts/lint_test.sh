@@ -12,10 +12,11 @@ home=home
 pages=docs
 
 mkdir -p "$tree"/{scripts,skein/base,docs,build}
-cp "$root"/scripts/{lint.sh,check_includes.sh,tidy_database.py} "$tree/scripts/"
+cp "$root"/scripts/{lint.sh,check_includes.sh,check_prose.py,tidy_database.py} "$tree/scripts/"
 cp "$root"/.clang-{format,tidy} "$tree/"
 [ ! -d "$root/.deps" ] || ln -s "$root/.deps" "$tree/.deps"  # clang-format
 printf '%s\n' '// Numbers for people.' '#pragma once' '' 'int f();' >"$tree/skein/base/units.h"
+printf '%s\n' 'How we write.' >"$tree/$pages/style.md"
 printf '%s\n' "See [units](../skein/base/units.h), [web](https://example.org) and $pages/page.md." >"$tree/$pages/page.md"
 
 expect() {  # OUTPUT_PATTERN; the empty one: no violation
@@ -38,6 +39,7 @@ expect ''
 violation skein/base/x.cc 'includes "skein/ir/graph.h"' '#include "skein/ir/graph.h"'
 violation skein/base/x.cc 'not formatted' 'int  x;'
 violation skein/base/x.cc 'more than 100 columns' "// $(printf 'word %.0s' {1..25})word"
+violation skein/base/x.cc 'use json_text or exact_json' 'std::string f(Json j) { return j.dump(); }'
 violation "$pages/x.md" 'a blank at the end' 'int x; '
 violation "$pages/x.md" 'a tab' $'a\tb'
 violation scripts/x.sh 'syntax error' 'if true'
@@ -46,9 +48,31 @@ violation "$pages/x.md" 'a registry host' "from https://$host.org/simple"
 violation "$pages/x.md" 'leads nowhere' 'See [that](that.md).'
 violation "$pages/x.md" 'names skein/base/unit.h, which' 'See `skein/base/unit.h`, `skein/base/*.h --all`, `skein/NAME/x.h`.'
 violation "$pages/x.md" 'names scripts/\*.py2' '`scripts/*.py2` and `scripts/lint.sh --tidy`.'
+violation "$pages/x.md" ':1: go on: "goes on": write it as' 'The run goes' 'on, `what is not`.'
+violation "$pages/x.md" ':7: what is: "What lies"' '```' 'anew' '```' '<!-- prose: off -->' 'anew <!-- prose: on -->' 'What lies there?' 'What lies there.'
 violation skein/base/x.cc "speaks of $pages/that.md" "// Format: $pages/that.md"
+violation skein/base/x.cc 'open it with' 'int f(const char* path) { return ::open(path, 0); }'
+violation skein/base/x.cc 'open it with' 'std::ifstream file("x");'
+violation skein/base/x.cc 'lock it with' 'int f(int fd) { return ::flock(fd, 2); }'
 mapfile -t long < <(printf 'int x%d;\n' {1..801})
 violation skein/base/x.cc '801 lines' "${long[@]}"
+
+# Tables of figures are those of bench/results/rows/.
+mkdir -p "$tree/bench/results/rows" "$tree/bench/journal"
+cp "$root/scripts/measured.py" "$tree/scripts/"
+echo '# A story' >"$tree/bench/journal/story.md"
+printf '%s' '{"group": "speed", "order": 1, "what": "w", "figure": "1", "unit": "s", "cpu": "", "command": "c",' \
+  '"date": "2026-01-01", "commit": "0", "story": "story"}' >"$tree/bench/results/rows/x.json"
+echo '# GPUs' >"$tree/$pages/gpu.md"
+printf '%s\n' '<!-- measured: begin speed -->' '<!-- measured: end -->' >"$tree/$pages/measured.md"
+expect "$pages/measured.md: out of date"
+"$tree/scripts/measured.py"
+expect ''
+sed -i 's/"figure": "1"/"figure": "2"/' "$tree/bench/results/rows/x.json"
+expect "$pages/measured.md: out of date"
+sed -i 's/"story"}/"none"}/' "$tree/bench/results/rows/x.json"
+expect 'there is no bench/journal/none.md'
+rm -r "$tree/bench" "$tree/scripts/measured.py" "$tree/$pages/measured.md" "$tree/$pages/gpu.md"
 
 # clang-tidy: on every source of compile_commands.json.
 printf '%s\n' 'int* f() { return 0; }' >"$tree/skein/base/tidy.cc"

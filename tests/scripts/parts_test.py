@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every test of ctest is run by scripts/test.sh or by one part of scripts/check.sh, and by no two.
+"""Every test of ctest is run by scripts/test.sh or by one part of scripts/check.sh, and by no two. CI runs each part.
 
   parts_test.py BUILD
 """
@@ -46,6 +46,10 @@ def main():
                f"cmake/test_parts.cmake: no test of '{name}' matches {pattern}")
     wrong = subprocess.run([ROOT / "scripts/check.sh", "fuzz", "nowhere"], capture_output=True, text=True)
     expect(wrong.returncode == 2 and "'nowhere'" in wrong.stderr, f"a part that is not there: {wrong}")
+    listed = subprocess.run([ROOT / "scripts/check.sh"], check=True, capture_output=True, text=True).stdout
+    jobs = re.findall(r"^(\w+) ", listed.split("\njob ")[1], re.MULTILINE)
+    in_ci = re.search(r"name: \[(.*)\]", (ROOT / ".github/workflows/ci.yml").read_text())[1].split(", ")
+    expect(set(names) <= set(in_ci) <= {*names, *jobs}, f"CI runs {in_ci}: expected {names}, and some of the jobs {jobs}")
     for script in ("scripts/test.sh", "scripts/check.sh"):
         expect("run_tests.py" in (ROOT / script).read_text(), f"{script} does not use scripts/run_tests.py")
     print(f"{len(everything)} tests: " + ", ".join(f"{name} {len(found)}" for name, found in parts.items()))

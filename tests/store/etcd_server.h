@@ -1,10 +1,11 @@
 // An etcd of a test's own, on free ports of the loopback interface and in a folder of its own; it
-// ends with the test.
+// ends with the test. With TLS where it is given certificates, those of make_certificates.sh.
 #pragma once
 
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <openssl/evp.h>
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -13,6 +14,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -39,21 +41,78 @@ inline int free_port() {
   return ntohs(address.sin_port);
 }
 
+// All files of make_certificates.sh.
+inline const fs::path& certificates() {
+  static const TempFolder folder;
+  static const fs::path made = [] {
+    const std::string script =
+        std::filesystem::path(kSourceFolder) / "tests/store/make_certificates.sh";
+    if (std::system((script + " " + (folder / "tls").string()).c_str()) != 0) {
+      throw std::runtime_error(script + " fails: is openssl installed?");
+    }
+    return folder / "tls";
+  }();
+  return made;
+}
+
 class EtcdServer {
  public:
+  struct Tls {
+    std::string certificate;           // "server", "expired", …; "": http
+    bool asks_clients = false;         // for certificates of theirs
+    std::vector<std::string> options;  // more arguments of etcd
+  };
+
   EtcdServer() { start(); }
+  explicit EtcdServer(Tls tls) : tls_(std::move(tls)) { start(); }
   EtcdServer(const EtcdServer&) = delete;
   EtcdServer& operator=(const EtcdServer&) = delete;
   ~EtcdServer() { stop(); }
 
   std::string endpoint() const { return "127.0.0.1:" + std::to_string(port_); }
+  bool is_encrypted() const { return !tls_.certificate.empty(); }
   std::string address(const std::string& prefix) const {
-    return "etcd://" + endpoint() + "/" + prefix;
+    return (is_encrypted() ? "etcds://" : "etcd://") + endpoint() + "/" + prefix;
+  }
+  // Everything that this server may ask for, but a user.
+  EtcdAccess access() const {
+    if (!is_encrypted()) return {};
+    const std::string folder = certificates();
+    return {.ca_file = folder + "/ca.pem",
+            .cert_file = folder + "/client.pem",
+            .key_file = folder + "/client.key"};
+  }
+  // What no EtcdClient can do: users, roles.
+  Json administer(const std::string& path, const Json& body, const std::string& token = "") const {
+    const EtcdAccess with = access();
+    HttpClient http({with.ca_file, with.cert_file, with.key_file});
+    const HttpAnswer answer =
+        http.post((is_encrypted() ? "https://" : "http://") + endpoint() + path, body.dump(), 30,
+                  1 << 20, token);
+    if (answer.status != 200) throw std::runtime_error(path + ": " + answer.problem + answer.body);
+    return Json::parse(answer.body);
+  }
+  // Users from now on: root, with the password "root's", and `user`, with "user's", who may read
+  // and write what begins with `prefix`/.
+  void add_users(const std::string& user, const std::string& prefix) const {
+    const std::string begin = prefix + "/", end = prefix + "0";
+    administer("/v3/auth/user/add", {{"name", "root"}, {"password", "root's"}});
+    administer("/v3/auth/role/add", {{"name", "root"}});
+    administer("/v3/auth/user/grant", {{"user", "root"}, {"role", "root"}});
+    administer("/v3/auth/user/add", {{"name", user}, {"password", "user's"}});
+    administer("/v3/auth/role/add", {{"name", "runs"}});
+    administer(
+        "/v3/auth/role/grant",
+        {{"name", "runs"},
+         {"perm",
+          {{"permType", "READWRITE"}, {"key", to_base64(begin)}, {"range_end", to_base64(end)}}}});
+    administer("/v3/auth/user/grant", {{"user", user}, {"role", "runs"}});
+    administer("/v3/auth/enable", Json::object());
   }
 
   // On the same port and with what it held, as after a crash.
   void start() {
-    const std::string client = "http://" + endpoint();
+    const std::string client = (is_encrypted() ? "https://" : "http://") + endpoint();
     const std::string peer = "http://127.0.0.1:" + std::to_string(peer_port_);
     std::vector<std::string> arguments = {program(),
                                           "--data-dir",
@@ -68,6 +127,15 @@ class EtcdServer {
                                           peer,
                                           "--initial-cluster",
                                           "default=" + peer};
+    if (is_encrypted()) {
+      const std::string own = (certificates() / tls_.certificate).string();
+      arguments.insert(arguments.end(), {"--cert-file", own + ".pem", "--key-file", own + ".key"});
+    }
+    if (tls_.asks_clients) {
+      arguments.insert(arguments.end(), {"--client-cert-auth", "--trusted-ca-file",
+                                         (certificates() / "ca.pem").string()});
+    }
+    arguments.insert(arguments.end(), tls_.options.begin(), tls_.options.end());
     std::vector<char*> pointers;
     for (std::string& argument : arguments) pointers.push_back(argument.data());
     pointers.push_back(nullptr);
@@ -99,14 +167,17 @@ class EtcdServer {
     return std::filesystem::exists(unpacked) ? unpacked.string() : "etcd";
   }
 
+  // With users it does as well where it asks who this is, and with a certificate that is no good
+  // where this says so.
   void wait_until_it_answers() {
-    EtcdClient client({endpoint()});
+    EtcdClient client({endpoint()}, is_encrypted(), access());
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (true) {
       try {
         client.get("ready");
         return;
       } catch (const Error& error) {
+        if (error.code() == ErrorCode::kUsage) return;
         const bool ended = ::waitpid(pid_, nullptr, WNOHANG) != 0;
         if (ended || std::chrono::steady_clock::now() > deadline) {
           throw std::runtime_error("etcd does not start (scripts/test_tools.sh unpacks it): " +
@@ -117,6 +188,15 @@ class EtcdServer {
     }
   }
 
+  static std::string to_base64(const std::string& bytes) {
+    std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');
+    text.resize(EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                                reinterpret_cast<const unsigned char*>(bytes.data()),
+                                static_cast<int>(bytes.size())));
+    return text;
+  }
+
+  const Tls tls_;
   const TempFolder folder_;
   const int port_ = free_port(), peer_port_ = free_port();
   pid_t pid_ = -1;

@@ -11,7 +11,7 @@ interface, instead of a folder. Faults, at random times, by seed:
   pause   SIGSTOP to a worker, 1 s      host       SIGKILL to a supervisor, which is started again
   freeze  SIGSTOP to a supervisor, 3 s
   away    with --min-nodes: SIGKILL to a supervisor, which is started again 15 s later; the others go on
-  sick    the same, but it is started at once and cannot write files of 1 MiB: its check fails, and it is
+  sick    the same, but it is started at once with a disk on which fsync fails: its check fails, and it is
           left out until it is started again 15 s later
   link    with --namespaces: its link is down, 2 to 12 s
   store   with --etcd: SIGKILL to etcd, which is started again 3 s later

@@ -1,10 +1,10 @@
 """Machines that train on this one: each a supervisor with a name of its own (SKEIN_NODE),
 in a network of its own if that is wanted; the text that they train on, and what their runs have written."""
+import errno
 import hashlib
 import json
 import os
 import random
-import resource
 import socket
 import subprocess
 import sys
@@ -167,14 +167,12 @@ class Node:
         self.start()
 
     def start(self, sick=False):
-        def limit():
-            if sick:
-                most = (1 << 20) - 1
-                resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+        faults = {"LD_PRELOAD": os.path.join(os.path.dirname(self.command[-3]), "libskein_system_faults.so"),
+                  "SKEIN_FSYNC": str(errno.EIO)} if sick else {}
         self.starts += 1  # a log each: a long one would be past the limit
         self.log = open(os.path.join(self.folder, f"node-{self.name}-{self.starts}.log"), "a")
-        self.process = subprocess.Popen(self.command, stdout=self.log, stderr=self.log, preexec_fn=limit,
-                                        env=dict(os.environ, SKEIN_NODE=self.name, **self.interface()))
+        self.process = subprocess.Popen(self.command, stdout=self.log, stderr=self.log,
+                                        env=dict(os.environ, SKEIN_NODE=self.name, **faults, **self.interface()))
 
     def interface(self):
         return {"SKEIN_NETWORK_INTERFACE": "eth0"} if self.network.names else {}

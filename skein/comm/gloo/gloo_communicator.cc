@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "skein/base/heartbeat.h"
+#include "skein/base/shared/heartbeat.h"
 #include "skein/comm/branches.h"
 #include "skein/comm/local/local_communicator.h"
 #include "skein/comm/shares.h"

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <memory>
 
-#include "skein/base/clock.h"
 #include "skein/base/error.h"
+#include "skein/base/machine/clock.h"
 #include "skein/comm/gloo/tree_communicator.h"
 #include "tests/comm/ranks.h"
 #include "tests/comm/trial.h"
@@ -190,6 +190,24 @@ TEST(GlooConnections, AStartAmongThousandsReadsAFewSmallFiles) {
   for (int peer = 1; peer <= 521; ++peer) EXPECT_EQ(first.address_of(peer), address);
   EXPECT_FALSE(first.address_of(600).has_value());
   std::filesystem::remove_all(folder);
+}
+
+// Without /proc nobody knows on which machine a rank is: two of them are not on one, whose loopback
+// they would share.
+TEST(GlooConnections, RanksWhoseMachineIsUnknownAreNotOnOne) {
+  for (const char* host : {"", "d1ce"}) {
+    const std::string folder = fresh_folder();
+    const auto options = [&](int rank) {
+      return WorldOptions{
+          .rank = rank, .size = 2, .rendezvous = folder, .start_timeout_s = kDeadlineS};
+    };
+    bool last_is_near = false;
+    std::thread last([&] { last_is_near = Rendezvous(options(1), host).arrive(); });
+    EXPECT_EQ(Rendezvous(options(0), host).arrive(), *host != '\0') << host;
+    last.join();
+    EXPECT_EQ(last_is_near, *host != '\0');
+    std::filesystem::remove_all(folder);
+  }
 }
 
 // Two nodes of 4 ranks, where each rank has to reach all others and every address is published. A

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "skein/base/clock.h"
 #include "skein/base/error.h"
+#include "skein/base/machine/clock.h"
 #include "tests/comm/losses.h"
 #include "tests/comm/ranks.h"
 

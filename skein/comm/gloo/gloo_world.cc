@@ -10,10 +10,10 @@
 #include <cstring>
 #include <limits>
 
-#include "skein/base/environment.h"
-#include "skein/base/hash.h"
-#include "skein/base/log.h"
-#include "skein/base/units.h"
+#include "skein/base/machine/environment.h"
+#include "skein/base/numbers/hash.h"
+#include "skein/base/text/log.h"
+#include "skein/base/text/units.h"
 #include "skein/comm/gloo/gloo_channel.h"
 #include "skein/comm/gloo/network.h"
 

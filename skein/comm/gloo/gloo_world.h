@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "skein/base/error.h"
-#include "skein/base/mutex.h"
+#include "skein/base/threads/mutex.h"
 #include "skein/comm/channel.h"
 #include "skein/comm/communicator.h"
 #include "skein/comm/gloo/proof.h"

@@ -1,14 +1,13 @@
 #include "skein/comm/gloo/node_table.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
 
 #include "skein/base/error.h"
-#include "skein/base/hash.h"
+#include "skein/base/numbers/hash.h"
+#include "skein/base/text/log.h"
 
 namespace skein {
 namespace {
@@ -54,20 +53,24 @@ NodeTable::NodeTable(const std::string& rendezvous, const std::string& host, int
   const fs::path folder = fs::canonical(rendezvous, error);
   const std::string name =
       fmt::format("{}\n{}\n{}", host, error ? rendezvous : folder.string(), size);
-  const fs::path memory = fs::is_directory("/dev/shm", error) ? "/dev/shm" : "/tmp";
-  path_ = memory / fmt::format("skein-{}-{:016x}", ::geteuid(), hash_name(name));
-  file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  struct stat status = {};
-  if (::fstat(file_.get(), &status) != 0 || status.st_uid != ::geteuid() ||
-      !S_ISREG(status.st_mode)) {
-    file_.reset();  // belongs to another user: do not trust it
+  try {
+    folder_.emplace();
+    name_ = fmt::format("ranks-{:016x}", hash_name(name));
+    file_ = folder_->open(name_);
+  } catch (const Error& problem) {  // every rank looks in the folder itself
+    name_.clear();
+    log::warn("the ranks of this machine find the others more slowly: {}", problem.what());
+    return;
   }
   const char here = 1;
   if (::pwrite(file_.get(), &here, 1, rank) != 1) file_.reset();
 }
 
-NodeTable::~NodeTable() {
-  if (!path_.empty()) ::unlink(path_.c_str());
+NodeTable::~NodeTable() { forget_name(); }
+
+void NodeTable::forget_name() {
+  if (!name_.empty()) folder_->remove(name_);
+  name_.clear();
 }
 
 void NodeTable::all_met() {
@@ -79,8 +82,7 @@ void NodeTable::all_met() {
       members_.push_back(rank);
     }
   }
-  ::unlink(path_.c_str());
-  path_.clear();
+  forget_name();
 }
 
 int64_t NodeTable::record_at(int reader, int peer) const {

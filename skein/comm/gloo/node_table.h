@@ -1,5 +1,6 @@
 // What the ranks of one node found in the rendezvous folder, so that one of them reads it for all:
-// a file in the node's memory (/dev/shm), which is unlinked once all ranks have met or one failed.
+// a file of this user alone in the node's memory (base/shared/own_file.h), which is unlinked once
+// all ranks have met or one failed.
 //
 //   members   one byte per rank: whether it is on this node
 //   looks     when a member last looked at a file of the folder
@@ -19,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "skein/base/file.h"
+#include "skein/base/shared/own_file.h"
 
 namespace skein {
 
@@ -67,10 +68,12 @@ class NodeTable {
   bool may_look(int file);
 
  private:
+  void forget_name();
   int64_t record_at(int reader, int peer) const;
 
   const int rank_, size_;
-  fs::path path_;  // empty once the file is unlinked
+  std::optional<OwnFolder> folder_;
+  std::string name_;  // empty once the file is unlinked
   FileDescriptor file_;
   std::vector<int> members_;
 };

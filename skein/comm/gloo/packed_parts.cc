@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "skein/base/units.h"
+#include "skein/base/text/units.h"
 #include "skein/comm/shares.h"
 
 namespace skein {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "skein/base/hash.h"
+#include "skein/base/numbers/hash.h"
 
 namespace skein {
 namespace {

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "skein/base/error.h"
-#include "skein/base/units.h"
+#include "skein/base/text/units.h"
 
 namespace skein {
 namespace {
@@ -22,6 +22,12 @@ constexpr auto kLongestPause = std::chrono::microseconds(250'000);  // between t
 std::string network_namespace() {
   std::error_code ignored;
   return fs::read_symlink("/proc/self/ns/net", ignored).string();
+}
+
+// What cannot be read, as where there is no /proc, is never that of another rank: its machine may
+// be another one.
+std::string known_or_own(std::string text, int rank) {
+  return text.empty() ? fmt::format("unknown-{}", rank) : text;
 }
 
 std::string name_of(const char* kind, int rank) { return fmt::format("{}-{:05d}", kind, rank); }
@@ -131,8 +137,13 @@ void Rendezvous::fail_missing() {
   fail(ErrorCode::kPeerLost, "{}", missing_text(missing));
 }
 
+std::string Rendezvous::own_arrival() const {
+  return fmt::format("{} {} {}", options_.size, known_or_own(host_, options_.rank),
+                     known_or_own(network_namespace(), options_.rank));
+}
+
 std::string Rendezvous::collect() {
-  const std::string mine = store_->read(name_of("arrived", 0)).value_or("");
+  const std::string mine = own_arrival();
   std::set<std::string> known;
   int num_known = 0;
   bool one_host = true;
@@ -161,14 +172,17 @@ std::string Rendezvous::collect() {
 
 bool Rendezvous::arrive() {
   const std::string arrived = name_of("arrived", options_.rank);
-  if (store_->read(arrived)) {
+  std::optional<std::string> taken;
+  const auto ask = [&] { return taken = look_up(arrived), store_problem_.empty(); };
+  if (!wait_until(ask, deadline_)) fail(ErrorCode::kIo, "{}", store_problem_);
+  if (taken) {
     fail(
         ErrorCode::kUsage,
         "rank {} is already in the rendezvous folder '{}': give each start a fresh folder and each "
         "worker its own rank",
         options_.rank, store_->text());
   }
-  store_->write(arrived, fmt::format("{} {} {}", options_.size, host_, network_namespace()));
+  store_->write(arrived, own_arrival());
   if (options_.rank == 0) {
     const std::string all = collect();
     store_->write(kTable, all);

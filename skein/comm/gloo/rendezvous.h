@@ -64,7 +64,8 @@ class Rendezvous {
  private:
   // The record, if there is one and the store answers.
   std::optional<std::string> look_up(const std::string& name);
-  std::string collect();  // rank 0 builds the table
+  std::string own_arrival() const;  // what this rank's record says
+  std::string collect();            // rank 0 builds the table
   [[noreturn]] void fail_missing();
 
   const WorldOptions options_;

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "skein/base/clock.h"
+#include "skein/base/machine/clock.h"
 #include "tests/comm/deadlines.h"
 #include "tests/comm/losses.h"
 #include "tests/comm/nccl_ranks.h"

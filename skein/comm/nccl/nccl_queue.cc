@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "skein/base/error.h"
-#include "skein/base/units.h"
+#include "skein/base/text/units.h"
 
 namespace skein {
 namespace {

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "skein/base/mutex.h"
+#include "skein/base/threads/mutex.h"
 #include "skein/comm/communicator.h"
 #include "skein/comm/nccl/nccl_library.h"
 #include "skein/comm/nccl/nccl_world.h"

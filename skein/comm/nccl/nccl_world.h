@@ -20,8 +20,8 @@
 #include <thread>
 #include <vector>
 
-#include "skein/base/check_cuda.h"
-#include "skein/base/mutex.h"
+#include "skein/base/machine/check_cuda.h"
+#include "skein/base/threads/mutex.h"
 #include "skein/comm/communicator.h"
 
 namespace skein {

@@ -1,6 +1,6 @@
 #include <type_traits>
 
-#include "skein/base/start_kernel_cuda.h"
+#include "skein/base/machine/start_kernel_cuda.h"
 #include "skein/comm/nccl/tree_sum_cuda.h"
 
 namespace skein {

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "skein/base/mutex.h"
+#include "skein/base/threads/mutex.h"
 #include "skein/comm/channel.h"
 #include "skein/comm/shared_memory/mailbox.h"
 #include "skein/comm/shared_memory/peer_memory.h"

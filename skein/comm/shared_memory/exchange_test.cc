@@ -12,9 +12,9 @@
 #include <fstream>
 #include <random>
 
-#include "skein/base/clock.h"
 #include "skein/base/error.h"
-#include "skein/base/log.h"
+#include "skein/base/machine/clock.h"
+#include "skein/base/text/log.h"
 #include "skein/comm/gloo/gloo_communicator.h"
 #include "tests/comm/rank_threads.h"
 #include "tests/comm/ranks.h"

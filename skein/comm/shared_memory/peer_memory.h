@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-#include "skein/base/file.h"
+#include "skein/base/files/file.h"
 #include "skein/comm/shared_memory/mailbox.h"
 
 namespace skein {

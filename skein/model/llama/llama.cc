@@ -11,6 +11,7 @@ std::vector<ModelKey> keys() {
   keys.push_back(
       {"attention_bias", ModelKey::Kind::kBool, "biases in the projections of attention"});
   keys.push_back({"mlp_bias", ModelKey::Kind::kBool, "biases in the projections of the MLP"});
+  for (ModelKey& key : window_keys(false)) keys.push_back(std::move(key));
   return keys;
 }
 
@@ -19,6 +20,9 @@ void parse(const ConfigKeys& keys, DecoderConfig& config) {
   constants.qkv_bias = constants.output_bias = keys.boolean("attention_bias", false);
   constants.mlp_bias = keys.boolean("mlp_bias", false);
   set_constants(config, constants);
+  // transformers' Llama has no windows. What names one comes from another family, whose function is
+  // this one as long as the window holds the text.
+  if (keys.boolean("use_sliding_window", true)) config.window = parse_window(keys);
 }
 
 void write(const DecoderConfig& config, Json& json) {
@@ -26,6 +30,7 @@ void write(const DecoderConfig& config, Json& json) {
   json["attention_bias"] = constants.qkv_bias;
   json["mlp_bias"] = constants.mlp_bias;
   json["pretraining_tp"] = 1;
+  json.update(config.window.keys);
   write_norm_and_rope(config, json);
 }
 
@@ -45,10 +50,9 @@ const FamilyDef llama_family = {
 };
 
 LlamaConstants parse_norm_and_rope(const ConfigKeys& keys, const DecoderConfig& config) {
-  refuse_windows(keys);
   LlamaConstants constants;
   constants.rms_norm_eps = keys.number("rms_norm_eps", 1e-12, 1, 1e-6);
-  constants.rope = parse_rope(keys, config.max_position_embeddings);
+  constants.rope = parse_rope(keys, config.max_position_embeddings, config.head_dim);
   return constants;
 }
 

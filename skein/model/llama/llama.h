@@ -27,7 +27,7 @@ struct LlamaConstants {
 // Stores `constants` in config.own.
 void set_constants(DecoderConfig& config, const LlamaConstants& constants);
 
-// Reads the norms' epsilon and RoPE (norm_and_rope_keys); throws for sliding-window attention.
+// Reads the norms' epsilon and RoPE (norm_and_rope_keys).
 LlamaConstants parse_norm_and_rope(const ConfigKeys& keys, const DecoderConfig& config);
 void write_norm_and_rope(const DecoderConfig& config, Json& json);
 

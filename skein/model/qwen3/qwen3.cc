@@ -27,6 +27,7 @@ std::vector<ModelKey> keys() {
   std::vector<ModelKey> keys = norm_and_rope_keys();
   keys.push_back(
       {"attention_bias", ModelKey::Kind::kBool, "biases in the projections of attention"});
+  for (ModelKey& key : window_keys(true)) keys.push_back(std::move(key));
   return keys;
 }
 
@@ -35,19 +36,19 @@ const Qwen3Constants& constants_of(const DecoderConfig& config) {
 }
 
 void parse(const ConfigKeys& keys, DecoderConfig& config) {
-  refuse_windows(keys);
   Qwen3Constants constants;
   constants.rms_norm_eps = keys.number("rms_norm_eps", 1e-12, 1, 1e-6);
   constants.attention_bias = keys.boolean("attention_bias", false);
-  constants.rope = parse_rope(keys, config.max_position_embeddings);
+  constants.rope = parse_rope(keys, config.max_position_embeddings, config.head_dim);
   config.own = std::make_shared<const Qwen3Constants>(constants);
+  config.window = parse_layer_windows(keys, config.num_hidden_layers);
 }
 
 void write(const DecoderConfig& config, Json& json) {
   const Qwen3Constants& constants = constants_of(config);
   json["attention_bias"] = constants.attention_bias;
   json["rms_norm_eps"] = constants.rms_norm_eps;
-  json["use_sliding_window"] = false;
+  json.update(config.window.keys);
   write_rope(constants.rope, json);
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "skein/base/error.h"
-#include "skein/base/philox.h"
+#include "skein/base/numbers/philox.h"
 #include "skein/ops/adamw/adamw.h"
 #include "skein/ops/cuda/device_cuda.h"
 #include "skein/ops/cuda/launch_cuda.h"

@@ -111,7 +111,7 @@ TEST(Adamw, CorrectsTheBiasOfTheFirstSteps) {
   for (const int step : {1, 2, 10, 1000, 1000000}) check_op(make_case({.step = step}));
 }
 
-// The noise is that of base/philox.h for each element.
+// The noise is that of base/numbers/philox.h for each element.
 TEST(Adamw, RoundsTheWeightWithTheNoiseOfTheElement) {
   const Shape shape = {2, 700};
   OpCase exact = make_case({.weight = DType::kBF16, .shape = shape});

@@ -1,6 +1,6 @@
 #include "skein/ops/clip_scale/clip_scale.h"
 
-#include "skein/base/exact_sum.h"
+#include "skein/base/numbers/exact_sum.h"
 #include "skein/ops/checks.h"
 
 namespace skein {

@@ -4,7 +4,7 @@
 //            norm = sqrt(total(norm_sum)) / tokens         the norm of the mean gradient
 //            scale = min(1, max_norm / (norm + 1e-6)) / tokens, or 1 / tokens where max_norm is 0
 // Shapes     norm_sum f64[exact_sum::kBins], the sum of squares of the gradient sums
-//            (skein/base/exact_sum.h); num_tokens i32[1], the labels of the global batch;
+//            (skein/base/numbers/exact_sum.h); num_tokens i32[1], the labels of the global batch;
 //            scale, norm f32[1]
 // Computed   in f64, rounded once. Where a gradient is not finite, the norm is NaN
 // Backward   none

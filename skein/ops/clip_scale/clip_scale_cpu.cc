@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "skein/base/exact_sum.h"
+#include "skein/base/numbers/exact_sum.h"
 #include "skein/ir/kernel.h"
 
 namespace skein {

@@ -9,9 +9,10 @@
 #include <span>
 
 #include "skein/base/error.h"
-#include "skein/base/hash.h"
-#include "skein/base/json.h"
-#include "skein/base/log.h"
+#include "skein/base/files/open_file.h"
+#include "skein/base/numbers/hash.h"
+#include "skein/base/text/json_text.h"
+#include "skein/base/text/log.h"
 
 namespace skein::cuda {
 namespace {
@@ -28,7 +29,7 @@ std::string line_of(const std::string& key, const AlgorithmCache::Choice& choice
   line["algorithm"] = hex;
   line["microseconds"] = choice.microseconds;
   line["check"] = check_of(key, hex);
-  return line.dump() + "\n";
+  return exact_json(line, "the cache of algorithms") + "\n";
 }
 
 }  // namespace
@@ -49,8 +50,8 @@ std::string from_hex(const std::string& hex) {
 
 AlgorithmCache::AlgorithmCache(fs::path file) : file_(std::move(file)) {
   if (file_.empty()) return;
-  const FileDescriptor fd(::open(file_.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd.get() >= 0) read_new(fd.get());
+  Result<FileDescriptor> opened = try_run([&] { return open_to_read(file_); });
+  if (opened.ok()) read_new(opened.value().get());
 }
 
 fs::path AlgorithmCache::default_file(const std::string& name) {
@@ -73,10 +74,10 @@ FileDescriptor AlgorithmCache::open_and_lock() const {
   if (file_.empty()) return {};
   std::error_code ignored;
   fs::create_directories(file_.parent_path(), ignored);
-  FileDescriptor fd(::open(file_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  while (fd.get() >= 0 && ::flock(fd.get(), LOCK_EX) != 0) {
-    if (errno != EINTR) return {};
-  }
+  Result<FileDescriptor> opened = try_run([&] { return open_lines(file_, /*create=*/true); });
+  if (!opened.ok()) return {};
+  FileDescriptor fd = std::move(opened).value();
+  if (retry_interrupted([&] { return ::flock(fd.get(), LOCK_EX); }) != 0) return {};
   return fd;
 }
 

@@ -17,7 +17,7 @@
 #include <optional>
 #include <string>
 
-#include "skein/base/file.h"
+#include "skein/base/files/file.h"
 
 namespace skein::cuda {
 

@@ -7,8 +7,8 @@
 
 #include <type_traits>
 
-#include "skein/base/check_cuda.h"
-#include "skein/base/start_kernel_cuda.h"
+#include "skein/base/machine/check_cuda.h"
+#include "skein/base/machine/start_kernel_cuda.h"
 #include "skein/ir/kernel.h"
 
 namespace skein::cuda {

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "skein/base/mutex.h"
+#include "skein/base/threads/mutex.h"
 
 namespace skein::cuda {
 

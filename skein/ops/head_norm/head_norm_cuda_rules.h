@@ -1,7 +1,7 @@
 // Sizes of head_norm's CUDA kernels that planning needs, too (ops/cuda_rules.h).
 #pragma once
 
-#include "skein/base/units.h"
+#include "skein/base/text/units.h"
 #include "skein/ir/kernel.h"
 
 namespace skein::head_norm_cuda {

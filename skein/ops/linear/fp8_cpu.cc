@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "skein/base/units.h"
+#include "skein/base/text/units.h"
 #include "skein/ops/largest.h"
 #include "skein/ops/linear/fp8_operands.h"
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "skein/base/error.h"
-#include "skein/base/units.h"
+#include "skein/base/text/units.h"
 #include "skein/ops/linear/adjacent.h"
 #include "skein/ops/linear/linear.h"
 #include "skein/ops/linear/operands_cuda.h"

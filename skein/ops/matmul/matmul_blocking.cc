@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "skein/base/units.h"
+#include "skein/base/text/units.h"
 
 namespace skein::matmul_cpu {
 namespace {

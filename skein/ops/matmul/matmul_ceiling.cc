@@ -7,9 +7,9 @@
 #include <functional>
 #include <vector>
 
-#include "skein/base/clock.h"
 #include "skein/base/error.h"
-#include "skein/base/processor_time.h"
+#include "skein/base/machine/clock.h"
+#include "skein/base/threads/processor_time.h"
 #include "skein/ops/matmul/matmul_cpu.h"
 #include "skein/ops/matmul/onednn.h"
 

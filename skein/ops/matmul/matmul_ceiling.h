@@ -4,7 +4,8 @@
 //          other two dims (f32 or bf16 in, fp32 sums). Its rate is over its own processor time, so
 //          that other programs on the machine take nothing away; its best product counts, and the
 //          rates of all threads are added. All threads compute at the same time. They need cores of
-//          their own: where workers share cores, the caller takes their share (train/core_share.h)
+//          their own: where workers share cores, the caller takes their share
+//          (train/start/core_share.h)
 // Limits   what other programs change besides time stays: the clock of the cores, the caches, the
 //          sibling of a hyperthread
 // Units    floating-point operations a second; a multiply and an add count as two.

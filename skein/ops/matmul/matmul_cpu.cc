@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "skein/base/prefetch.h"
-#include "skein/base/units.h"
+#include "skein/base/machine/prefetch.h"
+#include "skein/base/text/units.h"
 #include "skein/ops/matmul/matmul_blocking.h"
 #include "skein/ops/team_tasks.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "skein/base/environment.h"
-#include "skein/base/mutex.h"
+#include "skein/base/machine/environment.h"
+#include "skein/base/threads/mutex.h"
 #include "skein/ops/cuda/algorithm_cache.h"
 #include "skein/ops/cuda/device_cuda.h"
 #include "skein/ops/cuda/launch_cuda.h"

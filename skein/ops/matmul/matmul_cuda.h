@@ -18,7 +18,7 @@
 //              that file cannot be written, and while a stream captures.
 // Same bits    from every run with the same choices: no algorithm uses atomics or splits sums by
 //              chance. Algorithms add in different orders, so that choices belong to a run: its
-//              ranks share them and its checkpoints keep them (train/run_algorithms.h).
+//              ranks share them and its checkpoints keep them (train/start/run_algorithms.h).
 // Errors       Error{kUnsupported} where cuBLASLt is not installed; kInternal with what it says
 // Threads      any number
 #pragma once
@@ -26,7 +26,7 @@
 #include <memory>
 #include <optional>
 
-#include "skein/base/file.h"
+#include "skein/base/files/file.h"
 #include "skein/ops/algorithms.h"
 #include "skein/ops/matmul/matmul_cuda_rules.h"
 #include "skein/ops/matmul/matmul_kernel.h"

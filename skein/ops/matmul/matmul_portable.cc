@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "skein/base/units.h"
+#include "skein/base/text/units.h"
 #include "skein/ops/simd/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -4,8 +4,9 @@
 // Formula       y = x
 // Shapes        x, y: any dtype and shape
 // Memory        the output of stash is in host memory that the device addresses
-//               (passes/plan_memory.h); everything else on the device. What stash reads must not be
-//               written before its stash_end, what fetch writes not read before its fetch_end
+//               (passes/memory/plan_memory.h); everything else on the device. What stash reads must
+//               not be written before its stash_end, what fetch writes not read before its
+//               fetch_end
 // Backward      none: passes/offload.h adds these ops after differentiation
 // Cost          memory only, at the rate of the link to the host (`op_factors` of docs/hardware.md)
 // Placement     any; that of x

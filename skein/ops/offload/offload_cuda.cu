@@ -1,7 +1,7 @@
 #include <map>
 #include <memory>
 
-#include "skein/base/mutex.h"
+#include "skein/base/threads/mutex.h"
 #include "skein/ops/cuda/launch_cuda.h"
 
 namespace skein {

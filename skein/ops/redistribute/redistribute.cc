@@ -1,6 +1,6 @@
 #include "skein/ops/redistribute/redistribute.h"
 
-#include "skein/base/units.h"
+#include "skein/base/text/units.h"
 #include "skein/ir/backward.h"
 #include "skein/ops/checks.h"
 

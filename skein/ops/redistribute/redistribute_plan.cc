@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "skein/base/error.h"
-#include "skein/base/units.h"
+#include "skein/base/text/units.h"
 #include "skein/ops/redistribute/redistribute.h"
 
 namespace skein {

@@ -1,7 +1,7 @@
 // Sizes of rms_norm's CUDA kernels that planning needs, too (ops/cuda_rules.h).
 #pragma once
 
-#include "skein/base/units.h"
+#include "skein/base/text/units.h"
 #include "skein/tensor/view.h"
 
 namespace skein::rms_norm_cuda {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "skein/base/philox.h"
+#include "skein/base/numbers/philox.h"
 
 namespace skein {
 

@@ -1,4 +1,4 @@
-// Philox4x32-10 for several blocks at once: the words of base/philox.h, bit for bit.
+// Philox4x32-10 for several blocks at once: the words of base/numbers/philox.h, bit for bit.
 //
 // Method  one block per 64-bit lane: a 32x32->64 multiplication reads the low halves of its lanes,
 //         so the counter words need no masking between rounds
@@ -12,7 +12,7 @@
 #include <algorithm>
 
 #include "hwy/highway.h"
-#include "skein/base/philox.h"
+#include "skein/base/numbers/philox.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skein::simd::HWY_NAMESPACE {

@@ -10,6 +10,9 @@
 namespace skein {
 namespace {
 
+constexpr const char* kVocabulary = "vocabulary";
+constexpr const char* kNumLogits = "num_logits";
+
 DType gradient_dtype(const OpCall& call) {
   const std::string& name = call.attrs.text("gradient_dtype");
   const std::optional<DType> dtype = parse_dtype(name);
@@ -101,7 +104,15 @@ Cost cost_finish(const OpCall& call) {
 }
 
 void localize(const OpCall& call, int64_t rank, Attrs& attrs) {
-  attrs.set("first_logit", call.input(0).local_box(call.mesh, rank).offset[1]);
+  const Box box = call.input(0).local_box(call.mesh, rank);
+  attrs.set("first_logit", box.offset[1]);
+  if (!attrs.has(kVocabulary)) return;
+  const int64_t rest = attrs.integer(kVocabulary) - box.offset[1];
+  attrs.set(kNumLogits, std::clamp<int64_t>(rest, 0, box.shape.dim(1)));
+}
+
+void localize_whole(const OpCall& call, int64_t rank, Attrs& attrs) {
+  if (attrs.has(kVocabulary)) localize(call, rank, attrs);
 }
 
 std::vector<ValueId> expand(Graph& graph, const Node& node, const std::vector<ValueId>& inputs,
@@ -109,7 +120,9 @@ std::vector<ValueId> expand(Graph& graph, const Node& node, const std::vector<Va
   const ValueId logits = inputs.at(0), labels = inputs.at(1);
   std::vector<int> axes = vocabulary_axes(graph.type(logits));
   if (axes.empty()) return {};
-  ValueId stats = graph.add1(kSoftmaxStats, {logits, labels}, {}, names.at(0) + ".stats");
+  Attrs attrs;
+  if (node.attrs.has(kVocabulary)) attrs.set(kVocabulary, node.attrs.integer(kVocabulary));
+  ValueId stats = graph.add1(kSoftmaxStats, {logits, labels}, attrs, names.at(0) + ".stats");
   // Inner axes split last, so their parts are joined first.
   std::reverse(axes.begin(), axes.end());
   for (const int axis : axes) {
@@ -125,6 +138,7 @@ const OpDef kSoftmaxCrossEntropy = {.name = "softmax_cross_entropy",
                                     .cost = cost,
                                     .backward = backward,
                                     .layout = layout,
+                                    .localize = localize_whole,
                                     .expand = expand};
 const OpDef kSoftmaxStats = {
     .name = "softmax_stats", .infer = infer_stats, .cost = cost_stats, .localize = localize};
@@ -139,10 +153,16 @@ std::vector<const OpDef*> softmax_cross_entropy_ops() {
   return {&kSoftmaxCrossEntropy, &kSoftmaxStats, &kSoftmaxFinish};
 }
 
+int64_t columns_that_count(const KernelCall& call) {
+  return call.attrs.has(kNumLogits) ? call.attrs.integer(kNumLogits) : call.inputs[0].cols();
+}
+
 SoftmaxCrossEntropy softmax_cross_entropy(Graph& graph, ValueId logits, ValueId labels,
-                                          DType gradient_dtype, const std::string& name) {
-  const Node node{.op = &kSoftmaxCrossEntropy,
-                  .attrs = {{"gradient_dtype", std::string(dtype_name(gradient_dtype))}}};
+                                          DType gradient_dtype, const std::string& name,
+                                          int64_t vocabulary) {
+  Node node{.op = &kSoftmaxCrossEntropy,
+            .attrs = {{"gradient_dtype", std::string(dtype_name(gradient_dtype))}}};
+  if (vocabulary > 0) node.attrs.set(kVocabulary, vocabulary);
   const std::vector<std::string> names = {name, "d." + graph.value(logits).name};
   std::vector<ValueId> outputs = expand(graph, node, {logits, labels}, names);
   if (outputs.empty()) outputs = graph.add(*node.op, {logits, labels}, node.attrs, names);

@@ -6,6 +6,8 @@
 // Derivative    of the sum of the losses: dlogits itself. Any other use of the loss is refused
 // Shapes        logits [C, V] f32 or bf16; labels [C] i32; loss [C] f32;
 //               dlogits [C, V] of gradient_dtype, over the logits where that is their dtype
+// Attrs         gradient_dtype; vocabulary, where the last columns only pad V, so that ranks can
+//               split it: these count for nothing, and their dlogits are 0
 // Accumulation  fp32, the row's largest logit subtracted first
 // Backward      saves dlogits
 // Cost          about 30 flops a logit
@@ -20,6 +22,7 @@
 #pragma once
 
 #include "skein/ir/graph.h"
+#include "skein/ir/kernel.h"
 
 namespace skein {
 
@@ -30,8 +33,12 @@ extern const OpDef kSoftmaxFinish;  // (logits, labels, stats) {gradient_dtype} 
 struct SoftmaxCrossEntropy {
   ValueId loss, dlogits;
 };
-// Appends one op, or three if the logits are S1.
+// Appends one op, or three if the logits are S1. `vocabulary`: the attr; 0: all columns count.
 SoftmaxCrossEntropy softmax_cross_entropy(Graph& graph, ValueId logits, ValueId labels,
-                                          DType gradient_dtype, const std::string& name);
+                                          DType gradient_dtype, const std::string& name,
+                                          int64_t vocabulary = 0);
+
+// Of a kernel's call: how many of this rank's columns count.
+int64_t columns_that_count(const KernelCall& call);
 
 }  // namespace skein

@@ -7,6 +7,7 @@
 #include "hwy/foreach_target.h"
 #include "skein/ir/kernel.h"
 #include "skein/ops/simd/simd-inl.h"
+#include "skein/ops/softmax_cross_entropy/softmax_cross_entropy.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skein::HWY_NAMESPACE {
@@ -59,8 +60,9 @@ struct Row {
   float loss() const { return std::log(sum) - (label_logit - most); }
 };
 
+// Zero for the columns from `cols` to `all`, which pad the vocabulary.
 template <typename T, typename G>
-void write_gradient(const Row& row, const T* x, size_t cols, G* dx) {
+void write_gradient(const Row& row, const T* x, size_t cols, size_t all, G* dx) {
   const sm::F32 d;
   const size_t step = hn::Lanes(d);
   const float probability = std::exp(row.label_logit - row.most) / row.sum;
@@ -73,6 +75,7 @@ void write_gradient(const Row& row, const T* x, size_t cols, G* dx) {
   if (row.label >= 0 && row.label < static_cast<int64_t>(cols)) {
     dx[row.label] = G(probability - 1.0f);
   }
+  std::memset(static_cast<void*>(dx + cols), 0, (all - cols) * sizeof(G));
 }
 
 template <typename T>
@@ -82,31 +85,31 @@ const T* logits_of(const KernelCall& call, int64_t row) {
 
 template <typename T, typename G>
 void row_as(const KernelCall& call, int64_t row) {
-  const size_t cols = call.inputs[0].cols();
+  const size_t cols = columns_that_count(call), all = call.inputs[0].cols();
   const T* x = logits_of<T>(call, row);
   G* dx = call.outputs[1].as<G>() + row * call.outputs[1].row_stride;
   float& loss = call.outputs[0].as<float>()[row];
   const int64_t label = call.inputs[1].as<const int32_t>()[row];
   if (label < 0 || label >= static_cast<int64_t>(cols)) {
     loss = 0.0f;
-    std::memset(static_cast<void*>(dx), 0, cols * sizeof(G));
+    std::memset(static_cast<void*>(dx), 0, all * sizeof(G));
     return;
   }
   const float most = largest(x, cols);
   const Row known{most, sum_of_exp(x, cols, most), static_cast<float>(x[label]), label};
   loss = known.loss();
-  write_gradient(known, x, cols, dx);
+  write_gradient(known, x, cols, all, dx);
 }
 
 // ---- a split vocabulary ----
 
 template <typename T>
 void stats_as(const KernelCall& call, int64_t row) {
-  const int64_t cols = call.inputs[0].cols();
+  const int64_t cols = columns_that_count(call);
   const T* x = logits_of<T>(call, row);
   float* stats = call.outputs[0].as<float>() + row * call.outputs[0].row_stride;
   const int64_t label = call.inputs[1].as<const int32_t>()[row] - call.attrs.integer("first_logit");
-  const float most = largest(x, cols);
+  const float most = cols == 0 ? -HUGE_VALF : largest(x, cols);
   stats[0] = most;
   // If all logits here are -infinity, those of another rank may not be.
   stats[1] = most == -HUGE_VALF ? 0.0f : sum_of_exp(x, cols, most);
@@ -143,7 +146,7 @@ void finish_as(const KernelCall& call, int64_t row) {
   }
   const Row known = combine(call, row, label);
   loss = known.loss();
-  write_gradient(known, logits_of<T>(call, row), cols, dx);
+  write_gradient(known, logits_of<T>(call, row), columns_that_count(call), cols, dx);
 }
 
 // Calls body(T(), G()) with the dtypes of the logits and of their gradient.

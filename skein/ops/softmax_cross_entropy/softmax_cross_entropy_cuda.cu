@@ -4,6 +4,7 @@
 #include "skein/ops/cuda/device_cuda.h"
 #include "skein/ops/cuda/launch_cuda.h"
 #include "skein/ops/cuda/reduce_cuda.h"
+#include "skein/ops/softmax_cross_entropy/softmax_cross_entropy.h"
 
 namespace skein {
 namespace {
@@ -195,16 +196,16 @@ __device__ void write_gradient(const Row& row, const Logits<T, n, is_kept>& logi
 }
 
 template <int n, typename G>
-__device__ void write_zeros(int cols, G* gradient) {
-  for (int col = threadIdx.x * n; col < cols; col += blockDim.x * n) {
+__device__ void write_zeros(int cols, G* gradient, int begin = 0) {
+  for (int col = begin + threadIdx.x * n; col < cols; col += blockDim.x * n) {
     store_pack_global(gradient + col, Pack<G, n>{});
   }
 }
 
 template <typename T, typename G, int n, bool is_kept>
 __global__ void __launch_bounds__(kMostThreads, 2)
-    cross_entropy(RowsOf<const T> logits, const int32_t* labels, int cols, float* loss,
-                  RowsOf<G> gradients) {
+    cross_entropy(RowsOf<const T> logits, const int32_t* labels, int cols, int all_cols,
+                  float* loss, RowsOf<G> gradients) {
   wait_for_previous_kernel();
   const int64_t row = blockIdx.x;
   const T* const x = logits.at(row);
@@ -212,13 +213,14 @@ __global__ void __launch_bounds__(kMostThreads, 2)
   const int label = labels[row];
   if (label < 0 || label >= cols) {
     if (threadIdx.x == 0) loss[row] = 0.0f;
-    return write_zeros<n>(cols, gradients.at(row));
+    return write_zeros<n>(all_cols, gradients.at(row));
   }
   const float label_logit = to_float(x[label]);
   const Sums sums = all.sums();
   const Row known{sums.most, sums.sum, label_logit, label};
   if (threadIdx.x == 0) loss[row] = known.loss();
   write_gradient(known, all, gradients.at(row));
+  write_zeros<n>(all_cols, gradients.at(row), cols);
 }
 
 // ---- a split vocabulary ----
@@ -242,7 +244,7 @@ __global__ void __launch_bounds__(kMostThreads, 2)
 template <typename T, typename G, int n>
 __global__ void __launch_bounds__(kMostThreads, 2)
     finish(RowsOf<const T> logits, const int32_t* labels, RowsOf<const float> stats, int ranks,
-           int64_t first_logit, int cols, float* loss, RowsOf<G> gradients) {
+           int64_t first_logit, int counted, int cols, float* loss, RowsOf<G> gradients) {
   wait_for_previous_kernel();
   const int64_t row = blockIdx.x, rows = gridDim.x, label = labels[row];
   if (label < 0 || label >= int64_t{cols} * ranks) {
@@ -258,19 +260,22 @@ __global__ void __launch_bounds__(kMostThreads, 2)
     known.sum += of(rank)[1] * expf(of(rank)[0] - known.most);
   }
   if (threadIdx.x == 0) loss[row] = known.loss();
-  write_gradient(known, Logits<T, n, false>(x, cols), gradients.at(row));
+  write_gradient(known, Logits<T, n, false>(x, counted), gradients.at(row));
+  write_zeros<n>(cols, gradients.at(row), counted);
 }
 
 // ---- launches ----
 
 // body(T(), G(), pack) with the dtypes of the logits and of their gradient, and how many elements
-// move as one.
+// move as one: no pack has columns of which only some count.
 template <typename Body>
-void with_types(const View& logits, const View& gradient, const Body& body) {
+void with_types(const KernelCall& call, const View& gradient, const Body& body) {
+  const View& logits = call.inputs[0];
+  const int64_t counted = columns_that_count(call);
   with_type(logits.dtype, [&](auto x) {
     with_type(gradient.dtype, [&](auto dx) {
       constexpr int n = kPackOf<decltype(x)>;
-      if (are_packable(n, logits, gradient)) {
+      if (are_packable(n, logits, gradient) && counted % n == 0) {
         body(x, dx, std::integral_constant<int, n>());
       } else {
         body(x, dx, std::integral_constant<int, 1>());
@@ -285,7 +290,7 @@ unsigned threads_of(const View& logits, int n) {
 
 void run(const KernelCall& call) {
   const View &logits = call.inputs[0], &gradient = call.outputs[1];
-  with_types(logits, gradient, [&](auto x, auto dx, auto n) {
+  with_types(call, gradient, [&](auto x, auto dx, auto n) {
     using T = decltype(x);
     using G = decltype(dx);
     const unsigned threads = threads_of(logits, n);
@@ -293,31 +298,32 @@ void run(const KernelCall& call) {
     launch(call, static_cast<unsigned>(logits.rows()), threads,
            is_kept ? cross_entropy<T, G, n, true> : cross_entropy<T, G, n, false>,
            rows_of<const T>(logits), call.inputs[1].as<const int32_t>(),
-           static_cast<int>(logits.cols()), call.outputs[0].as<float>(), rows_of<G>(gradient));
+           static_cast<int>(columns_that_count(call)), static_cast<int>(logits.cols()),
+           call.outputs[0].as<float>(), rows_of<G>(gradient));
   });
 }
 
 void run_stats(const KernelCall& call) {
   const View& logits = call.inputs[0];
-  with_types(logits, logits, [&](auto x, auto, auto n) {
+  with_types(call, logits, [&](auto x, auto, auto n) {
     using T = decltype(x);
     launch(call, static_cast<unsigned>(logits.rows()), threads_of(logits, n), sum_part<T, n>,
            rows_of<const T>(logits), call.inputs[1].as<const int32_t>(),
-           call.attrs.integer("first_logit"), static_cast<int>(logits.cols()),
+           call.attrs.integer("first_logit"), static_cast<int>(columns_that_count(call)),
            rows_of<float>(call.outputs[0]));
   });
 }
 
 void run_finish(const KernelCall& call) {
   const View &logits = call.inputs[0], &stats = call.inputs[2], &gradient = call.outputs[1];
-  with_types(logits, gradient, [&](auto x, auto dx, auto n) {
+  with_types(call, gradient, [&](auto x, auto dx, auto n) {
     using T = decltype(x);
     using G = decltype(dx);
     launch(call, static_cast<unsigned>(logits.rows()), threads_of(logits, n), finish<T, G, n>,
            rows_of<const T>(logits), call.inputs[1].as<const int32_t>(),
            rows_of<const float>(stats), static_cast<int>(stats.rows() / logits.rows()),
-           call.attrs.integer("first_logit"), static_cast<int>(logits.cols()),
-           call.outputs[0].as<float>(), rows_of<G>(gradient));
+           call.attrs.integer("first_logit"), static_cast<int>(columns_that_count(call)),
+           static_cast<int>(logits.cols()), call.outputs[0].as<float>(), rows_of<G>(gradient));
   });
 }
 

@@ -93,7 +93,8 @@ struct SplitRun {
 };
 
 SplitRun build_split(const OpCase& test, Mesh mesh, const std::string& logits_placements,
-                     const std::string& labels_placements, bool expanded = false) {
+                     const std::string& labels_placements, bool expanded = false,
+                     int64_t vocabulary = 0) {
   SplitRun split{Graph(std::move(mesh)), {}, {}};
   const Tensor &logits = test.inputs[0], &labels = test.inputs[1];
   const std::vector<ValueId> ids = {
@@ -108,7 +109,7 @@ SplitRun build_split(const OpCase& test, Mesh mesh, const std::string& logits_pl
     if (!outputs.empty()) split.result = {outputs.at(0), outputs.at(1)};
   } else {
     const DType dtype = *parse_dtype(test.attrs.text("gradient_dtype"));
-    split.result = softmax_cross_entropy(split.graph, ids[0], ids[1], dtype, "loss");
+    split.result = softmax_cross_entropy(split.graph, ids[0], ids[1], dtype, "loss", vocabulary);
   }
   return split;
 }
@@ -132,6 +133,50 @@ TEST(SoftmaxCrossEntropy, SplitVocabularyMeetsTheReference) {
           expect_close(run.whole(split.result.dlogits), want[1], gradient, 2e-6, "dlogits");
         }
       }
+    }
+  }
+}
+
+// The last columns pad the vocabulary: they count for nothing, whatever they are, and have no
+// gradient. Ranks may have some columns that count, or none.
+void check_padded(const OpCase& whole, int64_t vocabulary, const Mesh& mesh,
+                  const std::string& axes) {
+  OpCase test = whole;
+  const int64_t rows = test.inputs[0].shape.dim(0), cols = test.inputs[0].shape.dim(1);
+  Tensors counted = test.inputs;
+  counted[0] = Tensor{test.inputs[0].dtype, Shape{rows, vocabulary}, {}};
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t col = 0; col < vocabulary; ++col) {
+      counted[0].values.push_back(test.inputs[0].at(row, col));
+    }
+    for (int64_t col = vocabulary; col < cols; ++col) {
+      test.inputs[0].values[static_cast<size_t>(row * cols + col)] = col % 2 == 0 ? 1e30 : -7;
+    }
+  }
+  const Outputs want = reference(counted);
+  std::vector<double> dlogits(static_cast<size_t>(rows * cols));
+  for (int64_t row = 0; row < rows; ++row) {
+    std::copy_n(want[1].begin() + row * vocabulary, vocabulary, dlogits.begin() + row * cols);
+  }
+  const SplitRun split =
+      build_split(test, mesh, axes, axes == "S1" ? "R" : axes, false, vocabulary);
+  verify(split.graph, "the builder");
+  const RankRun run(split.graph, split.inputs);
+  const DType gradient = *parse_dtype(test.attrs.text("gradient_dtype"));
+  expect_close(run.whole(split.result.loss), want[0], DType::kF32, 2e-6, "loss");
+  expect_close(run.whole(split.result.dlogits), dlogits, gradient, 2e-6, "dlogits");
+}
+
+TEST(SoftmaxCrossEntropy, PaysNoHeedToColumnsThatPadTheVocabulary) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const auto& [cols, vocabulary] : {std::pair{6, 5}, {6, 3}, {66, 64}, {1002, 1001}}) {
+      OpCase test = make_case(dtype, dtype, 8, cols, 1.0);
+      for (double& label : test.inputs[1].values) {
+        if (label >= vocabulary) label -= static_cast<double>(cols - vocabulary);
+      }
+      SCOPED_TRACE(fmt::format("{} of {} columns", vocabulary, cols));
+      check_padded(test, vocabulary, Mesh({{"tp", 3}}), "S1");
+      check_padded(test, vocabulary, Mesh({{"tp", 1}}), "R");
     }
   }
 }

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "skein/base/exact_sum.h"
+#include "skein/base/numbers/exact_sum.h"
 #include "skein/ir/backward.h"
 #include "skein/ops/checks.h"
 

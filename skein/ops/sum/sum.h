@@ -2,8 +2,8 @@
 //
 // Formula       sum' = sum + terms[0] + terms[1] + ...
 // Derivative    of the loss only: each term, and the running sum, has the unit gradient
-// Shapes        sum, sum' f64[exact_sum::kBins], whose total is the loss (skein/base/exact_sum.h);
-//               terms f32[C]
+// Shapes        sum, sum' f64[exact_sum::kBins], whose total is the loss
+//               (skein/base/numbers/exact_sum.h); terms f32[C]
 // Accumulation  exact: the same bits in any order and on any number of ranks
 // Backward      saves nothing
 // Cost          about 10 ns a term

@@ -1,4 +1,4 @@
-#include "skein/base/exact_sum.h"
+#include "skein/base/numbers/exact_sum.h"
 #include "skein/ops/cuda/launch_cuda.h"
 
 namespace skein {

@@ -1,6 +1,6 @@
 #include "skein/ops/sum/sum.h"
 
-#include "skein/base/exact_sum.h"
+#include "skein/base/numbers/exact_sum.h"
 #include "tests/ops/op_harness.h"
 
 namespace skein {

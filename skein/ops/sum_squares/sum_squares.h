@@ -1,7 +1,8 @@
 // The squared norm of many tensors, with the same bits however they are split over ranks.
 //
-// Formula       bins = exact sum (skein/base/exact_sum.h) over all x_i, and over the segments of
-//               1024 elements of the rank's part of each, of the segment's sum of squares
+// Formula       bins = exact sum (skein/base/numbers/exact_sum.h) over all x_i, and over the
+//               segments of 1024 elements of the rank's part of each, of the segment's sum of
+//               squares
 // Shapes        x_i any shape, f32 or bf16, packed; bins f64[exact_sum::kBins]
 // Accumulation  f64 within a segment, in a fixed order; then exact, in any order. A sum over ranks
 //               adds bin by bin

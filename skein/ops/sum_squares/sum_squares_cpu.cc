@@ -6,7 +6,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "skein/base/error.h"
-#include "skein/base/exact_sum.h"
+#include "skein/base/numbers/exact_sum.h"
 #include "skein/ir/kernel.h"
 #include "skein/ops/segments.h"
 #include "skein/tensor/tensor_type.h"

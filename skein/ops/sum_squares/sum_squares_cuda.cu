@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "skein/base/error.h"
-#include "skein/base/exact_sum.h"
+#include "skein/base/numbers/exact_sum.h"
 #include "skein/ops/cuda/device_cuda.h"
 #include "skein/ops/cuda/launch_cuda.h"
 #include "skein/ops/cuda/reduce_cuda.h"

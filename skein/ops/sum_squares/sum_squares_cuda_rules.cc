@@ -1,6 +1,6 @@
 #include "skein/ops/sum_squares/sum_squares_cuda_rules.h"
 
-#include "skein/base/exact_sum.h"
+#include "skein/base/numbers/exact_sum.h"
 #include "skein/ops/cuda_rules.h"
 
 namespace skein {

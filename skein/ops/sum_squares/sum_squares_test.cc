@@ -1,6 +1,6 @@
 #include "skein/ops/sum_squares/sum_squares.h"
 
-#include "skein/base/exact_sum.h"
+#include "skein/base/numbers/exact_sum.h"
 #include "tests/ops/op_harness.h"
 
 namespace skein {

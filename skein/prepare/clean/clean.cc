@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "skein/base/error.h"
-#include "skein/base/file.h"
-#include "skein/base/hash.h"
-#include "skein/prepare/clean/document_judge.h"
-#include "skein/prepare/clean/language.h"
+#include "skein/base/files/file.h"
+#include "skein/base/numbers/hash.h"
+#include "skein/prepare/clean/filters/document_judge.h"
+#include "skein/prepare/clean/language/language.h"
 #include "skein/prepare/clean/repair_text.h"
 
 namespace skein {

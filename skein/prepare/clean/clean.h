@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "skein/base/json.h"
+#include "skein/base/text/json.h"
+#include "skein/prepare/clean/filters/rules.h"
 #include "skein/prepare/clean/personal_data.h"
-#include "skein/prepare/clean/rules.h"
 #include "skein/prepare/ingest.h"
 
 namespace skein {

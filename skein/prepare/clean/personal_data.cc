@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-#include "skein/prepare/clean/character_classes.h"
+#include "skein/prepare/clean/words/character_classes.h"
 
 namespace skein {
 namespace {

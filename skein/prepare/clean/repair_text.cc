@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "skein/bpe/nfc.h"
-#include "skein/bpe/utf8.h"
+#include "skein/bpe/unicode/nfc.h"
+#include "skein/bpe/unicode/utf8.h"
 
 namespace skein {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "skein/base/file.h"
-#include "skein/base/json.h"
+#include "skein/base/files/file.h"
+#include "skein/base/text/json.h"
 #include "skein/prepare/clean/personal_data.h"
 #include "tests/places.h"
 
@@ -11,7 +11,7 @@ namespace skein {
 namespace {
 
 Json goldens(const char* name) {
-  return Json::parse(read_file(fs::path(kSourceFolder) / "skein/prepare/testdata/clean" / name));
+  return Json::parse(read_file(fs::path(kSourceFolder) / "skein/prepare/clean/testdata" / name));
 }
 
 std::string repair(std::string_view text) {
@@ -44,7 +44,7 @@ TEST(RepairText, LeavesWhatIsNotCertain) {
   EXPECT_EQ(repair_text(whole, repaired).data(), whole.data());
 }
 
-// testdata/clean/personal_data.json: scripts/goldens/clean.py.
+// testdata/personal_data.json: scripts/goldens/clean.py.
 TEST(PersonalData, IsFoundAsDatatroveFindsIt) {
   for (const Json& golden : goldens("personal_data.json")) {
     const auto text = golden["text"].get<std::string>();

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "skein/base/error.h"
-#include "skein/base/parallel.h"
-#include "skein/data/corpus_sources.h"
-#include "skein/data/corpus_writer.h"
+#include "skein/base/threads/parallel_for.h"
+#include "skein/data/corpus/sources.h"
+#include "skein/data/corpus/writer.h"
 #include "skein/prepare/dedup/cut_passages.h"
 
 namespace skein {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "skein/base/parallel.h"
+#include "skein/base/threads/parallel_for.h"
 
 namespace skein {
 namespace {

@@ -1,7 +1,8 @@
 #include "skein/prepare/dedup/dedup.h"
 
+#include "skein/base/text/json_text.h"
 #include "skein/prepare/dedup/cut_passages.h"
-#include "skein/prepare/dedup/dedup_job.h"
+#include "skein/prepare/dedup/job.h"
 #include "skein/prepare/dedup/signatures.h"
 
 namespace skein {
@@ -124,7 +125,7 @@ void Dedup::write(const DocumentKeys& keys) {
          report_.emptied.num_documents);
   }
   if (options_.num_shards) {
-    const std::string key = job_.options_key.dump();
+    const std::string key = json_text(job_.options_key);
     for (CorpusPart& part : job_.parts) {
       part.shard_of =
           fmt::format("{} of {} documents, {} bytes", xxh3_128_hex(std::as_bytes(std::span(key))),

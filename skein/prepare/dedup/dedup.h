@@ -27,11 +27,11 @@
 #include <string>
 #include <vector>
 
-#include "skein/base/json.h"
-#include "skein/prepare/dedup/clusters.h"
+#include "skein/base/text/json.h"
+#include "skein/prepare/dedup/clusters/clusters.h"
 #include "skein/prepare/dedup/document_pass.h"
-#include "skein/prepare/dedup/evaluation_sets.h"
-#include "skein/prepare/dedup/minhash.h"
+#include "skein/prepare/dedup/hashing/evaluation_sets.h"
+#include "skein/prepare/dedup/hashing/minhash.h"
 #include "skein/prepare/dedup/repeated_passages.h"
 #include "skein/prepare/invalid_lines.h"
 #include "skein/prepare/outputs.h"

@@ -1,7 +1,7 @@
 #include "skein/prepare/dedup/document_keys.h"
 
-#include "skein/base/parallel.h"
-#include "skein/prepare/dedup/evaluation_sets.h"
+#include "skein/base/threads/parallel_for.h"
+#include "skein/prepare/dedup/hashing/evaluation_sets.h"
 #include "skein/prepare/dedup/signature_file.h"
 
 namespace skein {

@@ -12,7 +12,7 @@
 #include <functional>
 #include <vector>
 
-#include "skein/prepare/dedup/clusters.h"
+#include "skein/prepare/dedup/clusters/clusters.h"
 #include "skein/prepare/pieces.h"
 
 namespace skein {

@@ -4,8 +4,8 @@
 #include <exception>
 #include <utility>
 
-#include "skein/base/mutex.h"
-#include "skein/base/quiet_thread.h"
+#include "skein/base/threads/mutex.h"
+#include "skein/base/threads/quiet_thread.h"
 
 namespace skein {
 namespace {

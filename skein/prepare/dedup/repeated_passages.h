@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include "skein/prepare/dedup/clusters.h"
-#include "skein/prepare/dedup/words.h"
+#include "skein/prepare/dedup/clusters/clusters.h"
+#include "skein/prepare/dedup/hashing/words.h"
 
 namespace skein {
 

@@ -3,6 +3,7 @@
 #include <system_error>
 
 #include "skein/base/error.h"
+#include "skein/base/text/json_text.h"
 
 namespace skein {
 namespace {
@@ -26,11 +27,10 @@ void SignatureFile::append(std::span<const uint64_t> records, uint64_t num_docum
 
 void SignatureFile::finish(const Json& key) {
   const std::string hash = file_.finish();
-  write_file_atomic(
-      record_of(stem_),
-      Json{
-          {"key", key}, {"documents", num_documents_}, {"bytes", file_.num_bytes()}, {"xxh3", hash}}
-          .dump());
+  write_file_atomic(record_of(stem_), json_text(Json{{"key", key},
+                                                     {"documents", num_documents_},
+                                                     {"bytes", file_.num_bytes()},
+                                                     {"xxh3", hash}}));
 }
 
 bool has_signatures(const fs::path& stem, const Json& key, uint64_t num_documents) {

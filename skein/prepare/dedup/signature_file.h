@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "skein/base/json.h"
-#include "skein/prepare/dedup/document_table.h"
+#include "skein/base/text/json.h"
+#include "skein/prepare/dedup/clusters/document_table.h"
 #include "skein/prepare/piece_file.h"
 
 namespace skein {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <optional>
 
-#include "skein/base/parallel.h"
+#include "skein/base/threads/parallel_for.h"
 #include "skein/prepare/dedup/signature_file.h"
 
 namespace skein {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "skein/base/json.h"
+#include "skein/base/text/json.h"
 #include "skein/prepare/dedup/dedup.h"
 #include "skein/prepare/dedup/document_pass.h"
 

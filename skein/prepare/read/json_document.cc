@@ -1,161 +1,76 @@
 #include "skein/prepare/read/json_document.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "skein/base/error.h"
+#include "skein/base/text/python_json.h"
+#include "skein/base/text/shell_words.h"
+#include "skein/prepare/chat/chat_renderer.h"
+#include "skein/prepare/read/bytes/utf8_policy.h"
 #include "skein/prepare/read/json_scan.h"
-#include "skein/prepare/read/utf8.h"
 
 namespace skein {
 namespace {
 
-constexpr size_t kShownBytes = 160;  // of a parser's message, and of the keys found
-
-using nlohmann::json;
-
-// Picks the document, the string at one key of the outermost object, from the parser's events, so
-// that memory is bounded by the line: a line of 100 MB takes no more than its own length.
-class DocumentEvents : public json::json_sax_t {
- public:
-  explicit DocumentEvents(const std::string& key) : wanted_(key) {}
-  bool null() override { return other("null"); }
-  bool boolean(bool) override { return other("a boolean"); }
-  bool number_integer(json::number_integer_t) override { return other("a number"); }
-  bool number_unsigned(json::number_unsigned_t) override { return other("a number"); }
-  bool number_float(json::number_float_t, const std::string&) override { return other("a number"); }
-  bool binary(json::binary_t&) override { return other("binary"); }
-  bool string(std::string& value) override {
-    if (!at_text()) return other("a string");
-    text_ = std::move(value);
-    found_ = "a string";
-    return true;
+// What a key that a person names may mean: itself, or, if it has dots, a path of keys. A key that
+// has the dots goes before a path.
+std::vector<KeyPath> meanings(const std::string& key) {
+  std::vector<KeyPath> paths{{key}};
+  KeyPath path;
+  for (size_t begin = 0; begin <= key.size();) {
+    const size_t end = std::min(key.find('.', begin), key.size());
+    path.push_back(key.substr(begin, end - begin));
+    begin = end + 1;
   }
-  bool start_object(size_t) override {
-    other("an object");
-    ++depth_;
-    return true;
-  }
-  bool start_array(size_t) override {
-    other("an array");
-    ++depth_;
-    return true;
-  }
-  bool end_object() override { return --depth_, true; }
-  bool end_array() override { return --depth_, true; }
-  bool key(std::string& name) override {
-    if (depth_ != 1) return true;
-    is_text_ = name == wanted_;
-    if (!is_text_ && keys_.size() < kShownBytes) {
-      keys_ += (keys_.empty() ? "`" : ", `") + name.substr(0, kShownBytes) + "`";
-    }
-    return true;
-  }
-  bool parse_error(size_t position, const std::string&, const json::exception& error) override {
-    std::string what = error.what();
-    if (const size_t skip = what.find("] "); skip != std::string::npos)
-      what = what.substr(skip + 2);
-    if (what.size() > kShownBytes) what = what.substr(0, kShownBytes) + "…";
-    error_ = fmt::format("not JSON at byte {} ({})", position, what);
-    return false;
-  }
-
-  bool has_key() const { return !found_.empty(); }
-  // What is wrong; empty if nothing is, and then the document is in text().
-  std::string problem() const {
-    if (error_.find("surrogate U+D8") != error_.npos) {
-      return error_ +
-             ": half of a character stands alone, as Python writes it; --invalid-utf8 replace "
-             "takes it for U+FFFD";
-    }
-    if (!error_.empty() && depth_ == 0 && error_.find("unexpected '{'") != error_.npos) {
-      return error_ + ": several objects on a line; --format json reads them";
-    }
-    if (!error_.empty()) return error_ + ": expected one JSON object a line";
-    if (top_ != "an object") {
-      return fmt::format("is {}: expected an object with a string `{}`", top_, wanted_);
-    }
-    if (found_.empty()) {
-      return fmt::format(
-          "has no key `{}` (its keys: {}): expected a string `{}` (--text-column names another)",
-          wanted_, keys_.empty() ? "none" : keys_, wanted_);
-    }
-    if (found_ == "null") return "";  // a document that is empty, as in a table
-    if (found_ != "a string") return fmt::format("`{}` is {}: expected a string", wanted_, found_);
-    return "";
-  }
-  std::string& text() { return text_; }
-
- private:
-  bool at_text() const { return depth_ == 1 && is_text_ && top_ == "an object"; }
-  bool other(const char* kind) {
-    if (depth_ == 0) top_ = kind;
-    if (at_text()) found_ = kind;
-    return true;
-  }
-
-  const std::string& wanted_;
-  int64_t depth_ = 0;
-  bool is_text_ = false;  // the last key of the outermost object was the wanted one
-  std::string top_, found_, text_, keys_, error_;
-};
-
-std::string parse_slowly(std::string_view line, const std::string& where, const std::string& key) {
-  // The parser would take a null byte for the end of the text.
-  if (const size_t nul = line.find('\0'); nul != std::string_view::npos) {
-    fail(ErrorCode::kInvalid,
-         "{}: not JSON at byte {} (a null byte): expected one JSON object a line", where, nul + 1);
-  }
-  const bool names_key = line.find('"' + key + '"') != std::string_view::npos;
-  check_utf8(line, where, names_key ? ErrorCode::kCorrupt : ErrorCode::kInvalid);
-  DocumentEvents events(key);
-  json::sax_parse(line.begin(), line.end(), &events);
-  if (const std::string problem = events.problem(); !problem.empty()) {
-    // Either the line is no document at all, or it is a broken one.
-    const bool has_key =
-        names_key && !problem.starts_with("has no key");  // the key is nested deeper
-    fail(has_key ? ErrorCode::kCorrupt : ErrorCode::kInvalid, "{}: {}", where, problem);
-  }
-  return std::move(events.text());
+  const bool has_empty = std::find(path.begin(), path.end(), "") != path.end();
+  if (path.size() > 1 && !has_empty) paths.push_back(std::move(path));
+  return paths;
 }
 
 }  // namespace
 
+JsonDocumentParser::JsonDocumentParser(const std::vector<std::string>& keys,
+                                       std::function<void(const std::string&)> on_chosen,
+                                       bool mends, std::string file)
+    : on_chosen_(std::move(on_chosen)), mends_(mends), file_(std::move(file)) {
+  for (const std::string& key : keys) {
+    for (KeyPath& path : meanings(key)) paths_.push_back(std::move(path));
+  }
+}
+
 std::string_view JsonDocumentParser::parse(std::string_view object,
                                            const std::function<std::string()>& where) {
   if (!is_chosen_) choose(object);
-  const std::string& key = keys_.front();
+  const KeyPath& path = paths_.front();
   JsonScan scan(object, mends_);
   std::string_view text;
   is_mended_ = false;
-  if (scan.find_string(key, buffer_, text) && (scan.is_ascii() || is_utf8(object))) {
+  if (scan.find_string(path, buffer_, text) && (scan.is_ascii() || is_utf8(object))) {
     is_mended_ = scan.is_mended();
     return text;
   }
-  buffer_ = parse_slowly(object, where(), key);
+  buffer_ = parse_slowly(object, where(), path, file_);
   return buffer_;
 }
 
 // An object that has none of the keys leaves the choice to the next.
 void JsonDocumentParser::choose(std::string_view object) {
-  const auto has = [&](const std::string& key) {
+  const auto has = [&](const KeyPath& path) {
     std::string_view text;
-    if (JsonScan(object, mends_).find_string(key, buffer_, text)) return true;
-    DocumentEvents events(key);
-    return json::sax_parse(object.begin(), object.end(), &events) && events.has_key();
+    return JsonScan(object, mends_).find_string(path, buffer_, text) || has_key(object, path);
   };
-  const auto found = std::find_if(keys_.begin(), keys_.end(), has);
-  if (found == keys_.end()) return;
+  const auto found = std::find_if(paths_.begin(), paths_.end(), has);
+  if (found == paths_.end()) return;
   is_chosen_ = true;
-  std::swap(keys_.front(), *found);
-  if (on_chosen_) on_chosen_(keys_.front());
+  std::swap(paths_.front(), *found);
+  if (on_chosen_) on_chosen_(fmt::format("{}", fmt::join(paths_.front(), ".")));
 }
 
 JsonDocuments::JsonDocuments(const ReadOptions& options, const DocumentVisitor& visit,
-                             std::function<std::string()> where)
+                             const std::string& file, std::function<std::string()> where)
     : options_(options),
       visit_(visit),
       where_(std::move(where)),
@@ -163,17 +78,63 @@ JsonDocuments::JsonDocuments(const ReadOptions& options, const DocumentVisitor& 
           text_columns(options),
           [this](const std::string& key) { tell_text_column(key, options_); },
           options.utf8.invalid == InvalidUtf8::kReplace ||
-              options.utf8.invalid == InvalidUtf8::kSkip) {}
+              options.utf8.invalid == InvalidUtf8::kSkip,
+          shell_word(file)) {}
+
+void JsonDocuments::pass_over(const Error& error, bool helps) const {
+  if (options_.on_invalid_line) return options_.on_invalid_line(error);
+  if (!helps) throw Error(error.code(), error.what());
+  throw Error(error.code(),
+              fmt::format("{}; --skip-invalid-lines passes over such lines", error.what()));
+}
+
+void JsonDocuments::take_chat(std::string_view object, int64_t record) {
+  RenderedChat chat;
+  try {
+    const Utf8Policy& utf8 = options_.utf8;
+    const bool checks = utf8.invalid != InvalidUtf8::kFail;
+    if (checks && !accept_utf8(object, repaired_, utf8, where_)) return;
+    if (has_lone_surrogate(object)) {
+      if (utf8.invalid != InvalidUtf8::kReplace && utf8.invalid != InvalidUtf8::kSkip) {
+        refuse_lone_surrogate();
+      }
+      if (utf8.on_invalid && repaired_.data() != object.data()) utf8.on_invalid();
+      if (utf8.invalid == InvalidUtf8::kSkip) return;
+    }
+    chat = options_.chat->render(object, where_());
+  } catch (const InvalidObject& error) {
+    return pass_over(error, false);
+  } catch (const Error& error) {
+    return pass_over(error, has_taken_);
+  }
+  has_taken_ = true;
+  if (options_.on_spans) options_.on_spans(std::move(chat.spans));
+  visit_(chat.text, record);
+}
+
+void JsonDocuments::refuse_lone_surrogate() const {
+  throw InvalidObject(ErrorCode::kInvalid,
+                      fmt::format("{}: half of a character stands alone (\\ud83d, say), as Python "
+                                  "writes it; --invalid-utf8 replace takes it for U+FFFD",
+                                  where_()),
+                      {.is_broken = true, .has_advice = true});
+}
 
 void JsonDocuments::take(std::string_view object, int64_t record) {
+  if (options_.chat != nullptr) return take_chat(object, record);
   const Utf8Policy& utf8 = options_.utf8;
   std::string_view text;
   try {
     // The parser checks, where an error is wanted.
     if (utf8.invalid != InvalidUtf8::kFail && !accept_utf8(object, repaired_, utf8, where_)) return;
     text = parser_.parse(object, where_);
+  } catch (const InvalidObject& error) {
+    // Where nothing came before, and this is an object, the file is another than was thought. Where
+    // the line has an advice of its own, it holds text that is wanted.
+    const InvalidObject::Kind& kind = error.kind();
+    return pass_over(error, !kind.has_advice && (has_taken_ || kind.is_broken));
   } catch (const Error& error) {
-    return pass_over_line(error, options_, has_taken_);
+    return pass_over(error, has_taken_);
   }
   has_taken_ = true;
   if (parser_.is_mended()) {

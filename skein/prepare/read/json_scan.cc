@@ -7,10 +7,6 @@
 namespace skein {
 namespace {
 
-constexpr int kMaxDepth = 64;
-constexpr int kMaxDigits = 200;        // of a number: it stays far from what a double holds
-constexpr int kMaxExponentDigits = 1;  // the same
-
 bool is_digit(char byte) { return byte >= '0' && byte <= '9'; }
 
 // Sixteen bytes, which any x86-64 or Arm core compares at once: what lies between two escapes is
@@ -80,47 +76,102 @@ int32_t hex_value(const char* digits) {
 
 }  // namespace
 
-bool JsonScan::find_string(std::string_view key, std::string& buffer, std::string_view& text) {
+bool JsonScan::find_string(std::span<const std::string> path, std::string& buffer,
+                           std::string_view& text) {
   const size_t room = static_cast<size_t>(end_ - at_) + kBytes;  // whole vectors are stored
   if (buffer.size() < room) buffer.resize(room);
   to_ = buffer.data();
-  bool found = false;
+  Search all{buffer, text};
   skip_space();
-  if (!take('{')) return false;
+  if (!next_is('{') || !search(path, all)) return false;
   skip_space();
-  if (next_is('}')) return false;
+  return at_ == end_ && all.found;
+}
+
+bool JsonScan::search(std::span<const std::string> path, Search& search) {
+  take('{');
+  skip_space();
+  if (take('}')) return true;
+  const bool is_last = path.size() == 1;
   do {
     skip_space();
     char* name = to_;
     if (!read_string()) return false;
-    const bool is_wanted = std::string_view(name, static_cast<size_t>(to_ - name)) == key;
-    to_ = is_wanted ? buffer.data() : name;
+    const bool is_wanted = std::string_view(name, static_cast<size_t>(to_ - name)) == path.front();
+    to_ = is_wanted && is_last ? search.buffer.data() : name;
     skip_space();
     if (!take(':')) return false;
     skip_space();
-    if (is_wanted) found = next_is('"');
-    if (is_wanted && found) {
+    if (is_wanted) search.found = is_last && next_is('"');
+    if (is_wanted && search.found) {
+      is_text_ = true;
       if (!read_string()) return false;
-      text = {buffer.data(), static_cast<size_t>(to_ - buffer.data())};
-    } else if (!skip_value(1)) {
+      is_text_ = false;
+      search.text = {search.buffer.data(), static_cast<size_t>(to_ - search.buffer.data())};
+    } else if (is_wanted && !is_last && next_is('{')) {
+      if (!this->search(path.subspan(1), search)) return false;
+    } else if (!skip_value()) {
       return false;
     }
     skip_space();
   } while (take(','));
-  if (!take('}')) return false;
-  skip_space();
-  return at_ == end_ && found;
+  return take('}');
 }
 
-bool JsonScan::skip_value(int depth) {
-  if (at_ == end_ || depth > kMaxDepth) return false;
+// Of any nesting: what is open is kept beside the text, not on the stack.
+bool JsonScan::skip_value() {
+  open_.clear();
+  while (true) {
+    if (take('{')) {
+      skip_space();
+      if (!next_is('}')) {
+        open_ += '}';
+        if (!skip_key()) return false;
+        continue;
+      }
+      take('}');
+    } else if (take('[')) {
+      skip_space();
+      if (!next_is(']')) {
+        open_ += ']';
+        continue;
+      }
+      take(']');
+    } else if (!skip_plain_value()) {
+      return false;
+    }
+    if (!skip_to_next()) return false;
+    if (open_.empty()) return true;
+  }
+}
+
+// Behind a value in open_: closes what ends there, up to where the next value begins.
+bool JsonScan::skip_to_next() {
+  while (!open_.empty()) {
+    skip_space();
+    if (take(',')) {
+      skip_space();
+      return open_.back() == ']' || skip_key();
+    }
+    if (!take(open_.back())) return false;
+    open_.pop_back();
+  }
+  return true;
+}
+
+bool JsonScan::skip_key() {
+  if (!next_is('"') || !skip_string()) return false;
+  skip_space();
+  if (!take(':')) return false;
+  skip_space();
+  return true;
+}
+
+bool JsonScan::skip_plain_value() {
+  if (at_ == end_) return false;
   switch (*at_) {
     case '"':
       return skip_string();
-    case '{':
-      return skip_object(depth);
-    case '[':
-      return skip_array(depth);
     case 't':
       return skip_word("true");
     case 'f':
@@ -136,44 +187,13 @@ bool JsonScan::skip_value(int depth) {
   }
 }
 
-bool JsonScan::skip_object(int depth) {
-  take('{');
-  skip_space();
-  if (take('}')) return true;
-  do {
-    skip_space();
-    if (!next_is('"') || !skip_string()) return false;
-    skip_space();
-    if (!take(':')) return false;
-    skip_space();
-    if (!skip_value(depth + 1)) return false;
-    skip_space();
-  } while (take(','));
-  return take('}');
-}
-
-bool JsonScan::skip_array(int depth) {
-  take('[');
-  skip_space();
-  if (take(']')) return true;
-  do {
-    skip_space();
-    if (!skip_value(depth + 1)) return false;
-    skip_space();
-  } while (take(','));
-  return take(']');
-}
-
 bool JsonScan::skip_number() {
-  const char* begin = at_;
   if (take('-') && next_is('I')) return skip_word("Infinity");
   if (!take('0') && !skip_digits()) return false;
   if (take('.') && !skip_digits()) return false;
-  if (at_ - begin > kMaxDigits) return false;
   if (!take('e') && !take('E')) return true;
   if (!take('+')) take('-');
-  begin = at_;
-  return skip_digits() && at_ - begin <= kMaxExponentDigits;
+  return skip_digits();
 }
 
 bool JsonScan::skip_digits() {
@@ -256,9 +276,9 @@ bool JsonScan::read_code_point() {
   if (code >= 0xd800 && code < 0xe000) {
     if (code < 0xdc00 && read_low_surrogate(low)) {
       code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
-    } else if (mends_) {
+    } else if (!is_text_ || mends_) {
       code = 0xfffd;
-      is_mended_ = true;
+      is_mended_ |= is_text_;
     } else {
       return false;
     }

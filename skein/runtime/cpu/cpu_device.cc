@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "skein/base/error.h"
-#include "skein/base/units.h"
+#include "skein/base/text/units.h"
 #include "skein/runtime/host_memory.h"
 
 namespace skein {

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <mutex>
 
-#include "skein/base/check_cuda.h"
-#include "skein/base/environment.h"
-#include "skein/base/log.h"
-#include "skein/base/units.h"
+#include "skein/base/machine/check_cuda.h"
+#include "skein/base/machine/environment.h"
+#include "skein/base/text/log.h"
+#include "skein/base/text/units.h"
 #include "skein/runtime/host_memory.h"
 
 #ifndef SKEIN_CUDA_ARCHITECTURES

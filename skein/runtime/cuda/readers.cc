@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "skein/base/check_cuda.h"
+#include "skein/base/machine/check_cuda.h"
 
 namespace skein {
 

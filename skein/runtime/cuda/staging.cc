@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "skein/base/check_cuda.h"
-#include "skein/base/units.h"
+#include "skein/base/machine/check_cuda.h"
+#include "skein/base/text/units.h"
 
 namespace skein {
 

@@ -1,5 +1,5 @@
-#include "skein/base/check_cuda.h"
-#include "skein/base/start_kernel_cuda.h"
+#include "skein/base/machine/check_cuda.h"
+#include "skein/base/machine/start_kernel_cuda.h"
 #include "skein/runtime/cuda/stream_progress.h"
 
 namespace skein {

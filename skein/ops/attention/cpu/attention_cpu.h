@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "skein/base/units.h"
+#include "skein/base/text/units.h"
 #include "skein/tensor/view.h"
 
 namespace skein::attention_cpu {

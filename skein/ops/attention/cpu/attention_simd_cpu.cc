@@ -17,7 +17,7 @@
 #include <cstring>
 #include <limits>
 
-#include "skein/base/prefetch.h"
+#include "skein/base/machine/prefetch.h"
 #include "skein/ops/attention/cpu/attention_cpu.h"
 #include "skein/ops/simd/amx_unit.h"
 #include "skein/ops/simd/cpu_kind.h"

@@ -18,7 +18,7 @@
 #include <optional>
 #include <vector>
 
-#include "skein/base/prefetch.h"
+#include "skein/base/machine/prefetch.h"
 #include "skein/ops/attention/cpu/attention_cpu.h"
 #include "skein/ops/simd/cpu_kind.h"
 #include "skein/ops/simd/simd-inl.h"

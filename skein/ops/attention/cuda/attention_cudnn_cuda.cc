@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "skein/base/error.h"
-#include "skein/base/log.h"
-#include "skein/base/units.h"
+#include "skein/base/text/log.h"
+#include "skein/base/text/units.h"
 #include "skein/ops/attention/cuda/attention_cudnn_graph_cuda.h"
 #include "skein/ops/cuda/launch_cuda.h"
 #include "skein/ops/cuda/library_cuda.h"
@@ -205,7 +205,7 @@ std::optional<Problem> start_cudnn(const KernelCall& call, const Problem& wanted
 
 #else
 
-#include "skein/base/log.h"
+#include "skein/base/text/log.h"
 
 namespace skein::attention_cuda {
 

@@ -15,7 +15,7 @@
 #include <memory>
 #include <vector>
 
-#include "skein/base/units.h"
+#include "skein/base/text/units.h"
 #include "skein/ops/attention/cuda/attention_documents_cuda.h"
 
 namespace skein::attention_cuda {

@@ -6,7 +6,7 @@
 // Errors   wanted_way(): Error{kUsage} for other words than plain, wgmma, cudnn
 #pragma once
 
-#include "skein/base/units.h"
+#include "skein/base/text/units.h"
 #include "skein/ops/attention/cuda/attention_problem.h"
 
 namespace skein::attention_cuda {

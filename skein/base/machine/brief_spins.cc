@@ -1,0 +1,30 @@
+#include "skein/base/machine/brief_spins.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "skein/base/error.h"
+#include "skein/base/machine/program_path.h"
+
+namespace skein {
+
+void spin_briefly(char** argv) {
+  constexpr const char* kSpins = "10000";
+  if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  // What runs then can no longer start itself twice.
+  if (::setenv("GOMP_SPINCOUNT", kSpins, 1) != 0) return;
+  try {
+    std::vector<std::string> words = words_to_start_again(argv[0]);
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    for (char** own = argv + 1; *own != nullptr; ++own) arguments.push_back(*own);
+    arguments.push_back(nullptr);
+    ::execv(program_to_start().c_str(), arguments.data());
+  } catch (const Error&) {  // its file is gone: it runs as it is
+  }
+}
+
+}  // namespace skein

@@ -1,0 +1,35 @@
+#include "skein/bpe/unicode/utf8.h"
+
+#include <gtest/gtest.h>
+
+namespace skein {
+namespace {
+
+TEST(Utf8, EveryCharacterComesBack) {
+  for (char32_t code = 0; code <= 0x10ffff; ++code) {
+    if (code >= 0xd800 && code <= 0xdfff) continue;
+    std::string text;
+    utf8::append(text, code);
+    const utf8::Character character = utf8::decode(text.data(), text.data() + text.size());
+    ASSERT_EQ(character.code, code);
+    ASSERT_EQ(static_cast<size_t>(character.size), text.size());
+    ASSERT_EQ(utf8::valid_prefix(text), text.size());
+    text.pop_back();  // cut short
+    if (!text.empty()) {
+      ASSERT_EQ(utf8::valid_prefix(text), 0u);
+    }
+  }
+}
+
+TEST(Utf8, BytesThatAreNoneAreReplacedOneByOne) {
+  const std::string r(utf8::kReplacement);
+  EXPECT_EQ(utf8::replace_invalid("all is well, \u00e9"), "all is well, \u00e9");
+  EXPECT_EQ(utf8::replace_invalid("eight by\xff"), "eight by" + r);
+  EXPECT_EQ(utf8::replace_invalid("\xc0\x80"), r + r);                  // a longer form
+  EXPECT_EQ(utf8::replace_invalid("\xed\xa0\x80"), r + r + r);          // a surrogate
+  EXPECT_EQ(utf8::replace_invalid("\xf4\x90\x80\x80"), r + r + r + r);  // beyond U+10FFFF
+  EXPECT_EQ(utf8::replace_invalid("\xe2\x82x"), r + r + "x");           // cut short
+}
+
+}  // namespace
+}  // namespace skein

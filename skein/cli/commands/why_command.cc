@@ -1,0 +1,144 @@
+// skein why RUN --step N [--set section.key=value]... [--top K] [--exact] [--json]
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "skein/base/text/visible_text.h"
+#include "skein/cli/commands/commands.h"
+#include "skein/cli/shared/print.h"
+#include "skein/config/config.h"
+#include "skein/train/explain/explain_step.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kShownCharacters = 60;   // on the terminal
+constexpr int64_t kToldCharacters = 1000;  // in JSON
+
+// Numbers that JSON lacks are null.
+OrderedJson finite_json(double value) {
+  return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr);
+}
+
+OrderedJson answer_json(const StepAnswer& answer, size_t top) {
+  OrderedJson documents = OrderedJson::array();
+  for (size_t i = 0; i < std::min(top, answer.documents.size()); ++i) {
+    const DocumentEffect& document = answer.documents[i];
+    documents.push_back({{"rank", i + 1},
+                         {"corpus", answer.corpora[document.place.corpus]},
+                         {"document", document.place.document},
+                         {"source", document.source},
+                         {"record", document.record},
+                         {"row", document.place.row},
+                         {"lane", document.place.row},
+                         {"begin", document.place.begin},
+                         {"end", document.place.end},
+                         {"first_token", document.place.first_token},
+                         {"tokens", document.place.end - document.place.begin},
+                         {"labels", document.num_labels},
+                         {"loss", finite_json(document.loss)},
+                         {"loss_rank", document.loss_rank},
+                         {"shuffled_loss", finite_json(document.shuffled_loss)},
+                         {"bits_per_byte", finite_json(document.bits_per_byte)},
+                         {"loss_share", finite_json(document.loss_share)},
+                         {"grad_norm", finite_json(document.grad_norm)},
+                         {"grad_norm_rank", document.grad_rank},
+                         {"deviation", finite_json(document.deviation)},
+                         {"text", visible_text(document.text, kToldCharacters)}});
+  }
+  return {{"step", answer.step},
+          {"batch", answer.batch},
+          {"skipped", answer.is_skipped},
+          {"weights_step", answer.weights_step},
+          {"weights_from", answer.weights_from},
+          {"exact", answer.is_exact},
+          {"loss", finite_json(answer.loss)},
+          {"num_documents", answer.documents.size()},
+          {"documents", std::move(documents)}};
+}
+
+void print_answer(const StepAnswer& answer, size_t top) {
+  print_line(
+      stdout,
+      "batch {} of {}, {} step {}: {} documents, loss {:.4f} by the weights of step {}, {}{}",
+      answer.batch, fmt::join(answer.corpora, ", "), answer.is_skipped ? "skipped before" : "of",
+      answer.step, answer.documents.size(), answer.loss, answer.weights_step,
+      answer.is_replayed ? "trained again from " : "",
+      answer.weights_from.empty() ? "the initial ones" : answer.weights_from);
+  if (!answer.is_exact) {
+    fmt::print(
+        "step {} began with those of step {}, of which there is no checkpoint: --exact "
+        "trains the {} steps in between again\n",
+        answer.step, answer.step - 1, answer.step - 1 - answer.weights_step);
+  }
+  fmt::print("\n{:>4}  {:>9}  {:>5}  {:>11}  {:>8}  {:>9}  {:>9}  {:>6}  text\n", "rank",
+             "document", "lane", "tokens", "loss", "bits/byte", "grad norm", "share");
+  for (size_t i = 0; i < std::min(top, answer.documents.size()); ++i) {
+    const DocumentEffect& document = answer.documents[i];
+    fmt::print("{:>4}  {:>9}  {:>5}  {:>11}  {:>8.3f}  {:>9.3f}  {:>9.3g}  {:>5.1f}%  {}\n", i + 1,
+               answer.corpora.size() == 1
+                   ? fmt::format("{}", document.place.document)
+                   : fmt::format("{}:{}", document.place.corpus + 1, document.place.document),
+               document.place.row,
+               fmt::format("{}-{}", document.place.begin, document.place.end - 1), document.loss,
+               document.bits_per_byte, document.grad_norm, 100 * document.loss_share,
+               visible_text(document.text, kShownCharacters));
+    if (!document.source.empty()) {
+      print_line(stdout, "{:>16}from {}:{}", "", document.source, document.record);
+    }
+  }
+  if (top < answer.documents.size()) {
+    fmt::print("      … and {} more: --top N shows them\n", answer.documents.size() - top);
+  }
+}
+
+struct WhyOptions {
+  ConfigOptions config;
+  StepQuestion question;
+  int64_t top = 10;
+  bool json = false;
+};
+
+int why_command(const WhyOptions& options) {
+  if ((options.question.step == 0) == (options.question.batch == 0)) {
+    fail(ErrorCode::kUsage, "expected either --step or --batch: what is to be explained");
+  }
+  const Config config = load_config_of_run(options.config);
+  const StepAnswer answer = explain_step(config, options.question);
+  const auto top = static_cast<size_t>(options.top);
+  if (options.json) {
+    print_json(answer_json(answer, top));
+  } else {
+    print_answer(answer, top);
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_why_command(CLI::App& app, CommandContext& context) {
+  const auto options = std::make_shared<WhyOptions>();
+  CLI::App* command = app.add_subcommand(
+      "why", "Rank the documents of a step by their own loss and gradient: which is the poison?");
+  options->config.add_to(*command, context);
+  command->add_option("--step", options->question.step, "a step of the run; the first is 1")
+      ->check(whole_number_from(1));
+  command
+      ->add_option("--batch", options->question.batch,
+                   "in place of --step: a batch by its number, also one that was skipped")
+      ->check(whole_number_from(1));
+  command->add_option("--top", options->top, "documents to show, 10")->check(whole_number_from(1));
+  command->add_flag(
+      "--exact", options->question.exact,
+      "train the steps since the checkpoint again, for the weights of that very step");
+  command->add_flag("--json", options->json, "print one JSON document");
+  command->callback([&context, options] {
+    context.computes = true;
+    context.run = [options] { return why_command(*options); };
+  });
+}
+
+}  // namespace skein

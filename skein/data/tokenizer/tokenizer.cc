@@ -1,0 +1,55 @@
+#include "skein/data/tokenizer/tokenizer.h"
+
+#include "skein/base/error.h"
+#include "skein/base/text/log.h"
+#include "skein/data/tokenizer/byte_level_tokenizer.h"
+#include "skein/data/tokenizer/folder/files.h"
+#include "skein/data/tokenizer/folder/keys.h"
+#include "skein/data/tokenizer/folder/sources.h"
+#include "skein/data/tokenizer/sentencepiece_tokenizer.h"
+#include "skein/objects/store.h"
+
+namespace skein {
+const AddedTokens& Tokenizer::special_tokens() const {
+  static const AddedTokens none;
+  return none;
+}
+
+std::unique_ptr<Tokenizer> Tokenizer::load(const fs::path& folder_or_file) {
+  TokenizerFiles files = find_tokenizer_files(folder_or_file);
+  const fs::path& path = files.vocabulary;
+  if (path.extension() == ".json" || path.extension() == ".tiktoken") {
+    return load_byte_level_tokenizer(path, std::move(files.all));
+  }
+  const std::string model = read_file_or_object(path, kMaxTokenizerBytes);
+  if (is_tiktoken(model)) return load_byte_level_tokenizer(path, std::move(files.all));
+  return from_model(model, path.string(), std::move(files.all));
+}
+
+std::unique_ptr<Tokenizer> Tokenizer::from_model(std::string_view model, const std::string& name,
+                                                 std::vector<fs::path> files) {
+  return load_sentencepiece_tokenizer(model, name, std::move(files));
+}
+
+std::vector<std::string> notes_of(const Tokenizer& tokenizer) {
+  std::vector<std::string> notes(tokenizer.notes().begin(), tokenizer.notes().end());
+  for (std::string& line : unknown_tokenizer_keys(tokenizer.files())) {
+    notes.push_back(std::move(line));
+  }
+  return notes;
+}
+
+void warn_of(const Tokenizer& tokenizer) {
+  for (const std::string& note : notes_of(tokenizer)) log::warn("{}", note);
+}
+
+std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path, const std::string& setting) {
+  try {
+    return Tokenizer::load(path);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound && error.code() != ErrorCode::kUnsupported) throw;
+    fail(ErrorCode::kUsage, "{}: {}", setting, error.what());
+  }
+}
+
+}  // namespace skein

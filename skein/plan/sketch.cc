@@ -1,0 +1,155 @@
+#include "skein/plan/sketch.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "skein/model/decoder.h"
+#include "skein/plan/process_bytes.h"
+
+namespace skein {
+namespace {
+
+constexpr size_t kActivations = static_cast<size_t>(Arena::kActivations);
+constexpr size_t kHostActivations = static_cast<size_t>(Arena::kHostActivations);
+constexpr size_t kWorkspace = static_cast<size_t>(Arena::kWorkspace);
+
+// The stages of the small mesh that has every kind of chunk.
+int64_t small_pipeline(const PipelineShape& shape) {
+  return shape.num_chunks() <= 2 ? shape.num_chunks() : 3;
+}
+
+// Plans of the stages of a small mesh, whose ranks hold one chunk of `layers` layers each.
+std::vector<StagePlan> plan_chunks(const PlanRequest& request, int64_t stages, int64_t layers) {
+  PlanRequest small = request;
+  const int64_t per_stage = request.ranks / request.config.parallel.pipeline;
+  small.config.parallel.pipeline = stages;
+  small.config.parallel.virtual_stages = 1;
+  small.model.num_hidden_layers = stages * layers;
+  small.ranks = stages * per_stage;
+  std::optional<TrainingGraphs> whole;
+  std::vector<StagePlan> plans;
+  for (int64_t stage = 0; stage < stages; ++stage) {
+    const ParallelLayout layout =
+        parallel_layout(small.config, small.model, small.ranks, stage * per_stage);
+    StepSpec spec = step_spec(small.config, small.model, layout);
+    spec.update.bucket_bytes = bucket_bytes(num_parameters(request.model));
+    const Pricing pricing(request.hardware, layout.mesh, compute_dtype(spec.update.precision));
+    // The layouts that are planned in full are checked.
+    if (!whole) whole = whole_graphs(spec, {}, Checks::kNone);
+    const TrainingGraphs graphs = stage_graphs(*whole, spec, {}, Checks::kNone);
+    StagePlan plan = plan_stage(spec, graphs, request.kernels, pricing, Checks::kNone);
+    const int64_t slots =
+        max_in_flight(stage_tasks(pipeline_shape(spec), stage), plan.chunks.front().chunk);
+    for (const size_t arena : {kActivations, kHostActivations}) plan.arena_bytes[arena] /= slots;
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+// one + (layers - 1) (two - one)
+template <typename Number>
+Number extrapolate(Number one, Number two, int64_t layers) {
+  return one + static_cast<Number>(layers - 1) * (two - one);
+}
+
+ProgramSeconds extrapolate(const ProgramSeconds& one, const ProgramSeconds& two, int64_t layers) {
+  return {extrapolate(one.compute, two.compute, layers),
+          extrapolate(one.blocking, two.blocking, layers),
+          extrapolate(one.hideable, two.hideable, layers),
+          std::max(one.last_hideable, two.last_hideable), one.transfer};
+}
+
+void add_chunk(StagePlan& stage, const ChunkSketch& sketch, int64_t chunk, int64_t layers,
+               int64_t slots) {
+  const auto& [one, two] = sketch;
+  for (size_t arena = 0; arena < stage.arena_bytes.size(); ++arena) {
+    const int64_t bytes = extrapolate(one.arena_bytes[arena], two.arena_bytes[arena], layers);
+    const bool is_kept = arena == kActivations || arena == kHostActivations;
+    int64_t& sum = stage.arena_bytes[arena];
+    sum = arena == kWorkspace ? std::max(sum, two.arena_bytes[arena])
+                              : sum + bytes * (is_kept ? slots : 1);
+  }
+  stage.on_host = one.on_host;
+  stage.snapshot_bytes += extrapolate(one.snapshot_bytes, two.snapshot_bytes, layers);
+  stage.loader_bytes = one.loader_bytes;
+  const ChunkPlan &a = one.chunks.front(), &b = two.chunks.front();
+  stage.chunks.push_back({chunk, extrapolate(a.forward, b.forward, layers),
+                          extrapolate(a.backward, b.backward, layers),
+                          extrapolate(a.last_backward, b.last_backward, layers),
+                          extrapolate(a.pair, b.pair, layers)});
+  const ProgramSeconds update = extrapolate(one.update, two.update, layers);
+  stage.update.compute += update.compute;
+  stage.update.blocking += update.blocking;
+  stage.update.hideable += update.hideable;
+  stage.update.last_hideable = std::max(stage.update.last_hideable, update.last_hideable);
+}
+
+}  // namespace
+
+std::shared_ptr<SketchCache::Slot> SketchCache::slot_of(const SketchKey& key) {
+  const Lock lock(mutex_);
+  std::shared_ptr<Slot>& slot = slots_[key];
+  if (!slot) slot = std::make_shared<Slot>();
+  return slot;
+}
+
+SketchCache::Entry sketch_chunks(const PlanRequest& request, const PipelineShape& shape,
+                                 SketchCache& cache) {
+  const ParallelConfig& parallel = request.config.parallel;
+  const int64_t stages = small_pipeline(shape);
+  const SketchKey key = {.ranks_of_stage = request.ranks / parallel.pipeline,
+                         .tensor = parallel.tensor,
+                         .context = parallel.context,
+                         .zero = parallel.zero,
+                         .micro_sequences = request.config.batch.micro_sequences,
+                         .global_sequences = request.config.batch.global_sequences,
+                         .stages = stages,
+                         .recompute = parse_recompute_policy(request.config.memory.recompute),
+                         .pairs = parallel.pairs};
+  return cache.get(key, [&] {
+    auto sketches = std::make_shared<ChunkSketches>();
+    for (const size_t layers : {1, 2}) {
+      std::vector<StagePlan> plans = plan_chunks(request, stages, static_cast<int64_t>(layers));
+      for (size_t stage = 0; stage < plans.size(); ++stage) {
+        // One chunk is the first alone; two have no middle.
+        const size_t kind = stage > 0 && stage + 1 == plans.size() ? 2 : stage;
+        (*sketches)[kind][layers - 1] = std::move(plans[stage]);
+      }
+    }
+    return sketches;
+  });
+}
+
+Plan sketch_plan(const PlanRequest& request, SketchCache& cache) {
+  Plan plan;
+  plan.layout = parallel_layout(request.config, request.model, request.ranks, 0);
+  plan.num_parameters = num_parameters(request.model);
+  plan.hardware = request.hardware;
+  plan.threads = request.threads;
+  const StepSpec spec = step_spec(request.config, request.model,
+                                  plan.layout.at_data_rank(plan.layout.shares().kinds().front()));
+  const PipelineShape shape = pipeline_shape(spec);
+  const auto sketches = sketch_chunks(request, shape, cache);
+  const auto layers = chunk_layers(request.model.num_hidden_layers, shape.num_chunks());
+  const int64_t bytes_of_process =
+      process_bytes(request.config, spec, request.threads, !request.hardware.unified_memory);
+  for (int64_t stage = 0; stage < shape.num_stages; ++stage) {
+    StagePlan of_stage;
+    of_stage.stage = stage;
+    const std::vector<Task> tasks = stage_tasks(shape, stage);
+    for (int64_t chunk = stage; chunk < shape.num_chunks(); chunk += shape.num_stages) {
+      const size_t kind = chunk == 0 ? 0 : chunk + 1 == shape.num_chunks() ? 2 : 1;
+      add_chunk(of_stage, (*sketches)[kind], chunk, layers[static_cast<size_t>(chunk)].size(),
+                max_in_flight(tasks, chunk));
+    }
+    of_stage.process_bytes = bytes_of_process;
+    plan.stages.push_back(std::move(of_stage));
+  }
+  plan.memory_margin = request.memory_margin;
+  plan.memory = memory_fits(plan, request.limits);
+  plan.step = predict_step(plan.layout, shape, plan.stages, plan.hardware);
+  return plan;
+}
+
+}  // namespace skein
