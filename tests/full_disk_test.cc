@@ -76,9 +76,10 @@ TEST(FullDisk, WorkersKeepInMemoryWhatTheEndCouldNotSave) {
   ASSERT_TRUE(wait_until([&] { return storage.num_steps() >= 10; }));
   storage.take_away();
   EXPECT_TRUE(wait_until([&] { return storage.num_generations() >= 5; }));
-  EXPECT_EQ(storage.num_steps(), 60);
+  const int64_t num_steps = storage.num_steps();
   storage.bring_back();
   const Outcome outcome = process.wait();
+  EXPECT_EQ(num_steps, 60) << outcome.err;
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   // The newest copy is of the step before the end, which is done again.
   EXPECT_LE(storage.num_steps(), 61) << outcome.err;

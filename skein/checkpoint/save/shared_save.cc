@@ -141,6 +141,7 @@ std::vector<SavePart> SharedSave::collect() {
     }
     look(problem, [&] { return read_parts(parts, num_missing), true; });
     if (num_missing == 0) break;
+    if (look(problem, [&] { return has_vanished(); })) throw reason(vanished());
     check_patience(patience, missing_parts(parts) + problem);
   }
   std::vector<SavePart> result;
@@ -162,9 +163,7 @@ std::optional<Error> SharedSave::wait_for_commit() {
       look(problem, [&] { return outcome = outcome_now(), true; });
       if (outcome == Outcome::kCommitted) return std::nullopt;
       if (outcome == Outcome::kFailed) fail(ErrorCode::kPeerLost, "another rank gave up");
-      if (outcome == Outcome::kVanished) {
-        fail(ErrorCode::kPeerLost, "{} has vanished", partial_.string());
-      }
+      if (outcome == Outcome::kVanished) throw vanished();
       check_patience(patience, "waiting for rank 0 to commit" + problem);
     }
   } catch (const Error& error) {
@@ -179,6 +178,13 @@ SharedSave::Outcome SharedSave::outcome_now() const {
   if (committed()) return Outcome::kCommitted;
   if (failed()) return Outcome::kFailed;
   return partial ? Outcome::kOpen : Outcome::kVanished;
+}
+
+// Whether somebody removed the folder, or moved one above it: no part can arrive any more.
+bool SharedSave::has_vanished() const { return outcome_now() == Outcome::kVanished; }
+
+Error SharedSave::vanished() const {
+  return Error(ErrorCode::kPeerLost, fmt::format("{} has vanished", partial_.string()));
 }
 
 Error SharedSave::reason(const Error& unknown) const {

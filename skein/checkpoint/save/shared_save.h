@@ -16,7 +16,8 @@
 // Errors    Error{kPeerLost} for ranks that are not heard of within the deadline, or if the save is
 //           aborted; otherwise what the rank that gave up reports, "rank 3: ...". A folder that
 //           cannot be looked at (EIO, ESTALE, EACCES, EMFILE) is waited for until the deadline,
-//           which then says why: only ENOENT and ENOTDIR mean that it is not there.
+//           which then says why: only ENOENT and ENOTDIR mean that it is not there. A partial
+//           folder that somebody took away ends the save for all ranks at once.
 // Threads   one at a time.
 #pragma once
 
@@ -75,6 +76,8 @@ class SharedSave {
   Outcome outcome_now() const;
   bool committed() const { return id_ && folder_id(path_) == id_; }
   bool failed() const { return folder_id(failed_).has_value(); }
+  bool has_vanished() const;
+  Error vanished() const;
   Error reason(const Error& unknown) const;
   void rename_to_failed(const Error& error);
   void read_parts(std::vector<std::optional<SavePart>>& parts, int& num_missing) const;

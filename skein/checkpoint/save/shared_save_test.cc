@@ -129,6 +129,28 @@ TEST(SharedSave, AFolderThatCannotBeLookedAtForAMomentIsWaitedFor) {
   EXPECT_FALSE(error) << error->what();
 }
 
+// Parts that were written into a folder that is gone would be waited for until the deadline.
+TEST(SharedSave, AFolderThatWasTakenAwayEndsTheSaveForAllRanks) {
+  const TempFolder folder;
+  const FileOps ops;
+  fs::create_directory(folder / "checkpoints");
+  std::vector<SharedSave> saves;
+  for (int rank = 0; rank < 2; ++rank) {
+    saves.emplace_back(SharedSaveOptions{.dir = folder / "checkpoints",
+                                         .step = 40,
+                                         .save = "start-1",
+                                         .rank = rank,
+                                         .num_ranks = 2},
+                       ops);
+    saves.back().open();
+  }
+  fs::rename(folder / "checkpoints", folder / "aside");
+  EXPECT_THAT(error_of([&] { saves[0].collect(); }), HasSubstr("partial has vanished"));
+  const auto error = saves[1].wait_for_commit();
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("partial has vanished"));
+}
+
 // A tensor that every rank lists and none stores must be reported as missing.
 TEST(SharedSave, ATensorThatNobodyStoresFailsTheSave) {
   for (const bool indexed : {false, true}) {
