@@ -128,7 +128,7 @@ StepSpec make_spec(const Options& options, std::string_view device_kind) {
   spec.keep_fp8_weights = spec.fp8 && options.keep_fp8_weights;
   spec.repeatable = options.repeatable;
   spec.head_block_tokens = head_block_tokens(spec.model, find_backend(device_kind));
-  spec.update.moments = options.moments == "bf16" ? DType::kBF16 : DType::kF32;
+  spec.update.optimizer.moments = options.moments == "bf16" ? DType::kBF16 : DType::kF32;
   return spec;
 }
 

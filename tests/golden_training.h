@@ -48,9 +48,9 @@ inline StepSpec golden_spec(const Json& training, const DecoderConfig& model) {
   spec.model = model;
   spec.sequence_length = static_cast<int64_t>(training.at("rows").at(0).at("tokens").size());
   spec.micro_batches = golden_batch(training, 0).sequences;
-  spec.update.beta1 = optimizer.at("beta1");
-  spec.update.beta2 = optimizer.at("beta2");
-  spec.update.epsilon = optimizer.at("epsilon");
+  spec.update.optimizer.beta1 = optimizer.at("beta1");
+  spec.update.optimizer.beta2 = optimizer.at("beta2");
+  spec.update.optimizer.epsilon = optimizer.at("epsilon");
   spec.update.weight_decay = optimizer.at("weight_decay");
   spec.update.clip_norm = optimizer.at("clip_norm");
   return spec;

@@ -338,7 +338,7 @@ TEST(NeededTensors, AreThoseThatTrainingStores) {
           stored[tensor.name] =
               std::string(dtype_name(tensor.spec.dtype)) + tensor.spec.shape.to_string();
         }
-        for (const NeededTensor& tensor : needed_tensors(model, config.precision)) {
+        for (const NeededTensor& tensor : needed_tensors(model, config)) {
           needed[tensor.name] = std::string(dtype_name(tensor.dtype)) + tensor.shape.to_string();
         }
         EXPECT_EQ(stored, needed);

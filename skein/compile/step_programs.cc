@@ -6,6 +6,7 @@
 #include "skein/base/text/divisors.h"
 #include "skein/compile/program_runs.h"
 #include "skein/config/batches.h"
+#include "skein/config/parameter_rules.h"
 #include "skein/model/decoder.h"
 #include "skein/model/rope.h"
 #include "skein/ops/fold/fold.h"
@@ -22,14 +23,6 @@ namespace {
 // Whether the model is that of model.init_from.
 bool takes_source(const ModelConfig& model) {
   return model.hf_config.empty() && !model.init_from.empty();
-}
-
-// Whether weight decay applies to a parameter.
-bool decays(const OptimizerConfig& optimizer, const ParameterSpec& parameter) {
-  if (parameter.is_norm) return optimizer.decay_norms;
-  if (parameter.is_bias) return optimizer.decay_biases;
-  if (parameter.is_embedding) return optimizer.decay_embeddings;
-  return true;
 }
 
 Json model_json(const ModelConfig& model) {
@@ -178,24 +171,18 @@ StepSpec step_spec(const Config& config, const DecoderConfig& model, const Paral
   spec.keep_fp8_weights = spec.fp8 && config.memory.keep_fp8_weights && layout.zero < 3;
   spec.head_block_tokens = head_block_tokens(model, planned_backend(config));
   update.precision = parse_precision(config.precision.mode);
-  update.moments = config.precision.moments == "bf16" ? DType::kBF16 : DType::kF32;
-  update.beta1 = config.optimizer.beta1;
-  update.beta2 = config.optimizer.beta2;
-  update.epsilon = config.optimizer.epsilon;
+  update.optimizer.moments = config.precision.moments == "bf16" ? DType::kBF16 : DType::kF32;
+  update.optimizer.beta1 = config.optimizer.beta1;
+  update.optimizer.beta2 = config.optimizer.beta2;
+  update.optimizer.epsilon = config.optimizer.epsilon;
+  update.optimizer.seed = static_cast<uint64_t>(config.run.seed);
   update.weight_decay = config.optimizer.weight_decay;
   update.clip_norm = config.optimizer.clip_norm;
-  update.seed = static_cast<uint64_t>(config.run.seed);
   update.zero = layout.zero;
   update.bucket_bytes = bucket_bytes(num_parameters(model));
   update.num_corpora = std::max<int64_t>(1, std::ssize(config.data.source));
   update.stage = layout.stage();
-  std::set<std::string, std::less<>> spared;
-  for (const ParameterSpec& parameter : parameter_specs(model)) {
-    if (!decays(config.optimizer, parameter)) spared.insert(parameter.name);
-  }
-  if (!spared.empty()) {
-    update.decays = [spared](std::string_view parameter) { return !spared.contains(parameter); };
-  }
+  update.rule = parameter_rules(config.optimizer, model);
   return spec;
 }
 

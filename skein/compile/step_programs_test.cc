@@ -41,7 +41,7 @@ std::vector<std::string> spared(const std::function<void(OptimizerConfig&)>& set
   const StepSpec spec = step_spec(config, model, parallel_layout(config, model, 1, 0));
   std::vector<std::string> names;
   for (const ParameterSpec& parameter : parameter_specs(model)) {
-    if (!spec.update.decays(parameter.name)) names.push_back(parameter.name);
+    if (!spec.update.rule(parameter.name).decays) names.push_back(parameter.name);
   }
   return names;
 }

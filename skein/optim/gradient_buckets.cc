@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "skein/ir/gradient_name.h"
 #include "skein/ops/fill_zero/fill_zero.h"
 #include "skein/ops/redistribute/redistribute.h"
 #include "skein/optim/update.h"
@@ -42,11 +43,9 @@ std::vector<TrainedParameter> trained_parameters(const Graph& graph) {
   std::map<std::string, std::vector<ValueId>> sums;  // by parameter
   for (const Value& value : graph.values()) {
     if (value.role != Role::kGradient) continue;
-    const std::string name = value.name.substr(std::string_view("grad.").size());
-    const size_t slash = name.find('/');
-    std::vector<ValueId>& list = sums[name.substr(0, slash)];
-    list.insert(slash == std::string::npos ? list.begin() : list.end(),
-                latest[graph.find(value.name)]);
+    const GradientName name = parse_gradient_name(value.name);
+    std::vector<ValueId>& list = sums[std::string(name.parameter)];
+    list.insert(name.scope.empty() ? list.begin() : list.end(), latest[graph.find(value.name)]);
   }
   std::vector<TrainedParameter> result;
   for (size_t id = 0; id < graph.values().size(); ++id) {

@@ -3,8 +3,7 @@
 #include <utility>
 
 #include "skein/base/numbers/exact_sum.h"
-#include "skein/base/numbers/hash.h"
-#include "skein/ops/adamw/adamw.h"
+#include "skein/ir/gradient_name.h"
 #include "skein/ops/clip_scale/clip_scale.h"
 #include "skein/ops/fill_zero/fill_zero.h"
 #include "skein/ops/fold/fold.h"
@@ -21,6 +20,7 @@ class UpdateBuilder {
   UpdateBuilder(Graph& graph, const UpdateOptions& options)
       : graph_(graph),
         options_(options),
+        settings_(settings_of(options)),
         sums_(graph),
         state_axes_(options.zero > 0 ? graph.mesh().axes_of_copies() : std::vector<int>{}) {}
 
@@ -45,10 +45,11 @@ class UpdateBuilder {
                                  options_.clip_norm, "grad_scale", "grad_norm");
     graph_.mark_output(clip.norm);
     sums_.finish_reports();
+    UpdatePhase phase(graph_, settings_, state_axes_, clip.scale, learning_rate_, step_);
     GlobalSums::Squares param_squares;
     std::vector<ValueId> updated;
     for (const Bucket& bucket : make_buckets(graph_, trained, options_.bucket_bytes)) {
-      update(bucket, clip.scale, updated, param_squares);
+      update(bucket, phase, updated, param_squares);
     }
     for (Ranges& ranges : gathering_) gather(ranges);
     sums_.add_squares(param_squares, updated, "param");
@@ -77,6 +78,13 @@ class UpdateBuilder {
   }
 
  private:
+  static OptimizerSettings settings_of(const UpdateOptions& options) {
+    OptimizerSettings settings = options.optimizer;
+    settings.keeps_master = options.precision == Precision::kMixed;
+    settings.stochastic_rounding = options.precision == Precision::kBF16Stochastic;
+    return settings;
+  }
+
   ValueId scalar(const std::string& name, DType dtype, std::string_view pending_over = "") {
     TensorType type = TensorType::replicated(dtype, Shape{1}, graph_.mesh());
     const int axis = graph_.mesh().find(pending_over);
@@ -104,11 +112,11 @@ class UpdateBuilder {
     const auto shared = options_.shared_with_stage.find(name);
     if (shared == options_.shared_with_stage.end()) return;
     const TensorType type = graph_.type(one.gradient);
-    const ValueId buffer = graph_.add_input(Role::kInput, "send.grad." + name, type);
+    const ValueId buffer = graph_.add_input(Role::kInput, "send." + gradient_name(name), type);
     constexpr int64_t kChannel = int64_t{1} << 32;  // beyond those of chunks
     send(graph_, one.gradient, buffer, kForwardGroup, shared->second, kChannel);
-    add_to_gradient(
-        one, receive(graph_, type, kForwardGroup, shared->second, "grad." + name + ".received"));
+    add_to_gradient(one, receive(graph_, type, kForwardGroup, shared->second,
+                                 gradient_name(name) + ".received"));
   }
 
   bool counts(const TrainedParameter& one) const {
@@ -118,15 +126,15 @@ class UpdateBuilder {
 
   // Appends the new weights to `updated`, or adds their squares at once where they are ranges in
   // memory of their own, which those of a later bucket take.
-  void update(const Bucket& bucket, ValueId scale, std::vector<ValueId>& updated,
+  void update(const Bucket& bucket, UpdatePhase& phase, std::vector<ValueId>& updated,
               GlobalSums::Squares& squares) {
+    const std::vector<ValueId> weights = updated_weights(bucket, phase);
     Ranges ranges;
-    for (const TrainedParameter* one : bucket) {
-      const ValueId weight = update(*one, scale);
-      if (counts(*one)) updated.push_back(weight);
-      if (graph_.type(weight) == graph_.type(one->parameter)) continue;
-      ranges.updated.push_back(weight);
-      ranges.weights.push_back(one->parameter);
+    for (size_t i = 0; i < bucket.size(); ++i) {
+      if (counts(*bucket[i])) updated.push_back(weights[i]);
+      if (graph_.type(weights[i]) == graph_.type(bucket[i]->parameter)) continue;
+      ranges.updated.push_back(weights[i]);
+      ranges.weights.push_back(bucket[i]->parameter);
     }
     if (!state_axes_.empty()) sums_.add_squares(squares, std::exchange(updated, {}), "param");
     if (ranges.updated.empty()) return;
@@ -157,39 +165,33 @@ class UpdateBuilder {
                                   axes.size() == 1 ? ranges.weights : std::vector<ValueId>{});
   }
 
-  ValueId state(const std::string& prefix, const TrainedParameter& one, DType dtype) {
-    TensorType type = graph_.type(one.parameter);
-    type.dtype = dtype;
-    for (const int axis : state_axes_) type.placements[axis] = Placement::flat();
-    return graph_.add_input(Role::kOptimizer, prefix + graph_.value(one.parameter).name, type);
-  }
-
-  ValueId update(const TrainedParameter& one, ValueId scale) {
-    const std::string name = graph_.value(one.parameter).name;
-    AdamwInputs inputs;
-    inputs.weight = one.parameter;
-    inputs.gradient = one.gradient;
-    inputs.exp_avg = state("exp_avg.", one, options_.moments);
-    inputs.exp_avg_sq = state("exp_avg_sq.", one, options_.moments);
-    if (options_.precision == Precision::kMixed) {
-      inputs.master = state("master.", one, DType::kF32);
+  // The new weights of the bucket, in its order; parameters of one optimizer together.
+  std::vector<ValueId> updated_weights(const Bucket& bucket, UpdatePhase& phase) {
+    std::map<const Optimizer*, std::vector<size_t>> indices;
+    std::vector<const Optimizer*> order;  // of the graph, not of addresses
+    std::vector<OptimizedParameter> parameters;
+    for (size_t i = 0; i < bucket.size(); ++i) {
+      const std::string& name = graph_.value(bucket[i]->parameter).name;
+      const ParameterRule rule = options_.rule(name);
+      parameters.push_back({name, bucket[i]->parameter, bucket[i]->gradient,
+                            rule.decays ? options_.weight_decay : 0.0});
+      std::vector<size_t>& of_optimizer = indices[rule.optimizer];
+      if (of_optimizer.empty()) order.push_back(rule.optimizer);
+      of_optimizer.push_back(i);
     }
-    inputs.scale = scale;
-    inputs.learning_rate = learning_rate_;
-    inputs.step = step_;
-    AdamwAttrs attrs;
-    attrs.beta1 = options_.beta1;
-    attrs.beta2 = options_.beta2;
-    attrs.epsilon = options_.epsilon;
-    attrs.weight_decay = options_.decays(name) ? options_.weight_decay : 0.0;
-    attrs.stochastic_rounding = options_.precision == Precision::kBF16Stochastic;
-    attrs.seed = options_.seed;
-    attrs.stream = static_cast<uint32_t>(hash_name(name));
-    return adamw(graph_, inputs, attrs, name).weight;
+    std::vector<ValueId> weights(bucket.size());
+    for (const Optimizer* optimizer : order) {
+      std::vector<OptimizedParameter> own;
+      for (const size_t i : indices[optimizer]) own.push_back(parameters[i]);
+      const std::vector<ValueId> updated = optimizer->append(phase, own);
+      for (size_t i = 0; i < own.size(); ++i) weights[indices[optimizer][i]] = updated[i];
+    }
+    return weights;
   }
 
   Graph& graph_;
   const UpdateOptions& options_;
+  const OptimizerSettings settings_;
   GlobalSums sums_;
   const std::vector<int> state_axes_;  // over which a rank has a range of optimizer state
   std::vector<Ranges> gathering_;      // whose way may not be over

@@ -1,10 +1,11 @@
-// The update phase: gradient sums over ranks, global norm, clipping, AdamW on every parameter.
+// The update phase: gradient sums over ranks, global norm, clipping, and the update of every
+// parameter by its optimizer.
 //
 // Inputs    learning_rate f32[1], step i32[1] (1 = the first update), num_label_tokens i32[1] of
-//           the rank's part of the global batch, Partial over dp; moments `exp_avg.<p>` and
-//           `exp_avg_sq.<p>`, and `master.<p>` in mixed precision; with several ranks rank_reports
-//           f64[kNumReports + num_corpora - 1], Partial over every axis: what each has to tell the
-//           others (kReport…)
+//           the rank's part of the global batch, Partial over dp; the state of the optimizers
+//           (ops/optimizer.h), and `master.<p>` in mixed precision; with several ranks
+//           rank_reports f64[kNumReports + num_corpora - 1], Partial over every axis: what each
+//           has to tell the others (kReport…)
 // Outputs   grad_norm f32[1], before clipping; param_norm_squared f64[exact_sum::kBins], of the
 //           updated weights; loss_sum, now of all ranks, and their label tokens:
 //           global_label_tokens i32[1], where dp has more than one rank; all_reports, the sum of
@@ -30,6 +31,8 @@
 #include <string_view>
 
 #include "skein/ir/graph.h"
+#include "skein/ops/adamw/adamw.h"
+#include "skein/ops/optimizer.h"
 
 namespace skein {
 
@@ -62,17 +65,21 @@ enum RankReport {
 };
 inline constexpr int64_t kMaxCorpora = 64;  // that are read together
 
+// How one parameter is updated.
+struct ParameterRule {
+  const Optimizer* optimizer = &adamw_optimizer();
+  bool decays = true;
+};
+
 struct UpdateOptions {
   Precision precision = Precision::kF32;
-  DType moments = DType::kF32;
-  double beta1 = 0.9;
-  double beta2 = 0.95;
-  double epsilon = 1e-5;
+  OptimizerSettings optimizer;  // but for what follows from `precision`
   double weight_decay = 0.1;
-  double clip_norm = 1.0;  // 0: no clipping
-  uint64_t seed = 1;
+  double clip_norm = 1.0;                   // 0: no clipping
   int64_t bucket_bytes = kMostBucketBytes;  // of gradients that travel together, at most
-  std::function<bool(std::string_view)> decays = [](std::string_view) { return true; };
+  std::function<ParameterRule(std::string_view)> rule = [](std::string_view) {
+    return ParameterRule();
+  };
   int64_t zero = 1;
   int64_t num_corpora = 1;
   // Of a pipeline stage's graph: what parameters of it another stage has as well (tied embeddings),

@@ -123,7 +123,7 @@ Names norm_terms(const Graph& graph, const char* norm) {
 TEST(Update, EveryParameterHasOneAdamwWithItsOwnDecay) {
   UpdateOptions options;
   options.weight_decay = 0.25;
-  options.decays = [](std::string_view name) { return name != "norm"; };
+  options.rule = [](std::string_view name) { return ParameterRule{.decays = name != "norm"}; };
   for (const Mesh& mesh : meshes()) {
     for (options.zero = 0; options.zero <= 1; ++options.zero) {
       const Graph graph = updated(mesh, kModel, options);

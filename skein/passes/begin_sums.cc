@@ -4,9 +4,9 @@
 #include <map>
 #include <set>
 
-#include "skein/ops/adamw/adamw.h"
 #include "skein/ops/fill_zero/fill_zero.h"
 #include "skein/ops/linear/linear.h"
+#include "skein/ops/optimizer.h"
 #include "skein/ops/redistribute/redistribute.h"
 
 namespace skein {
@@ -89,7 +89,8 @@ void begin_sums(Graph& graph) {
     const bool overwrites = node.op == &kRedistribute && node.attrs.has("into");
     if (multiplies && sums.is_first(node)) node.attrs.set(std::string(kFromZero), true);
     if ((multiplies || overwrites) && sums.is_first(node)) sums.note_stored(node);
-    if (node.op == &kAdamw && sums.is_stored_anew(node.inputs[1])) {
+    const Optimizer* optimizer = optimizer_of(*node.op);
+    if (optimizer != nullptr && sums.is_stored_anew(node.inputs[optimizer->gradient])) {
       node.attrs.set(std::string(kKeepsGradient), true);
     }
     if (node.op == &kFillZero) pass_over(node, sums);

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "skein/ir/backward.h"
+#include "skein/ir/gradient_name.h"
 #include "skein/ops/add/add.h"
 #include "skein/ops/redistribute/redistribute.h"
 
@@ -119,19 +120,19 @@ class Differentiator final : public BackwardContext {
     found->second = redistribute_all(graph_, found->second, placed_as(id));
   }
 
-  // "grad.<parameter>". If several scopes use the parameter (tied embeddings), each but the first
-  // has a sum of its own, "grad.<parameter>/<scope>": the scopes may lie on different pipeline
-  // stages, and the order of the sum must not depend on that.
+  // If several scopes use the parameter (tied embeddings), each but the first has a sum of its own:
+  // the scopes may lie on different pipeline stages, and the order of the sum must not depend on
+  // that.
   std::string sum_name(ValueId parameter) const {
-    const std::string name = "grad." + graph_.value(parameter).name;
+    const std::string& name = graph_.value(parameter).name;
     for (const Node& node : graph_.nodes()) {
       if (node.phase != Phase::kForward) break;
       for (const ValueId id : node.inputs) {
         if (id == parameter)
-          return node.scope == node_.scope ? name : name + "/" + node_.scope.name;
+          return gradient_name(name, node.scope == node_.scope ? "" : node_.scope.name);
       }
     }
-    return name;
+    return gradient_name(name);
   }
 
   Graph& graph_;

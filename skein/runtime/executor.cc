@@ -216,16 +216,16 @@ void Executor::choose_algorithms() {
   device_.synchronize();
 }
 
-void Executor::run_before(std::string_view program, std::string_view op,
+void Executor::run_before(std::string_view program, const std::function<bool(const OpDef&)>& is_op,
                           std::function<void()> act) {
   const auto found = bound_.find(program);
   if (found == bound_.end()) fail(ErrorCode::kInternal, "there is no program '{}'", program);
   for (BoundProgram& slot : found->second) {
-    const auto first = std::find_if(
-        slot.instructions.begin(), slot.instructions.end(),
-        [&](const BoundInstruction& bound) { return bound.instruction->op->name == op; });
+    const auto first =
+        std::find_if(slot.instructions.begin(), slot.instructions.end(),
+                     [&](const BoundInstruction& bound) { return is_op(*bound.instruction->op); });
     if (first == slot.instructions.end()) {
-      fail(ErrorCode::kInternal, "program '{}' has no instruction of {}", program, op);
+      fail(ErrorCode::kInternal, "program '{}' has no such instruction", program);
     }
     first->before = act;
   }

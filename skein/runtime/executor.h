@@ -67,9 +67,10 @@ class Executor {
   // gradient sums zero, as they are between steps, and everything else that outlives a step
   // unchanged.
   void choose_algorithms();
-  // From here on `act` is called before the program's first instruction of this op, each time that
-  // it, or what runs together with it, is about to run. Not on devices that record programs.
-  void run_before(std::string_view program, std::string_view op, std::function<void()> act);
+  // From here on `act` is called before the program's first instruction of such an op, each time
+  // that it, or what runs together with it, is about to run. Not on devices that record programs.
+  void run_before(std::string_view program, const std::function<bool(const OpDef&)>& is_op,
+                  std::function<void()> act);
   // Of the data that the next programs run on, of the micro-batch in `slot`.
   void set_facts(const DataFacts& facts, int64_t slot = 0) {
     facts_.at(static_cast<size_t>(slot)) = facts;

@@ -74,7 +74,8 @@ TEST(Executor, RunsNeighboursTogetherThatAreIndependent) {
   const ProgramSet set = three_steps();
   Executor executor(*device, set);
   int before = 0;
-  executor.run_before("forward", "plus", [&] { ++before; });
+  executor.run_before(
+      "forward", [](const OpDef& op) { return op.name == "plus"; }, [&] { ++before; });
   const std::array<float, 4> x{1, 2, 3, 4}, w{10, 20, 30, 40};
   executor.upload("x", x.data(), sizeof(x));
   executor.upload("w", w.data(), sizeof(w));

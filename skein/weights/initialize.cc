@@ -7,6 +7,7 @@
 #include "skein/base/numbers/hash.h"
 #include "skein/base/numbers/philox.h"
 #include "skein/base/text/units.h"
+#include "skein/ops/optimizer.h"
 #include "skein/ops/simd/normals_cpu.h"
 
 namespace skein {
@@ -64,7 +65,7 @@ void for_each_piece(const Box& box, const std::function<void(const Box&, int64_t
 void upload_parameter(Executor& executor, const std::string& name, int64_t begin,
                       std::span<const float> values) {
   std::vector<bfloat16> rounded;
-  for (const std::string& target : {name, "master." + name}) {
+  for (const std::string& target : {name, state_name(kMasterRow, name)}) {
     if (!executor.has(target)) continue;
     const View view = executor.view(target);
     const FlatRange range = executor.range(target);

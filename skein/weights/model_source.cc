@@ -14,6 +14,7 @@
 #include "skein/data/tokenizer/tokenizer.h"
 #include "skein/model/decoder.h"
 #include "skein/objects/store.h"
+#include "skein/ops/optimizer.h"
 #include "skein/weights/initialize.h"
 #include "skein/weights/source_names.h"
 
@@ -76,11 +77,6 @@ const Json& model_in(const Json& configuration, const std::string& what) {
 
 std::string manifest_name(const fs::path& folder) {
   return (folder / "manifest.json").string() + " (configuration.model)";
-}
-
-bool is_optimizer_state(std::string_view name) {
-  return name.starts_with("exp_avg.") || name.starts_with("exp_avg_sq.") ||
-         name.starts_with("master.");
 }
 
 // A hash of what decides the tokenizer's ids; "" if there is none, or none that can be read.
@@ -342,7 +338,7 @@ std::vector<std::string> ModelSource::tensor_names() const {
   if (hugging_face_) return hugging_face_->tensor_names();
   std::vector<std::string> names;
   for (const ManifestTensor& tensor : checkpoint_->manifest().tensors) {
-    if (!is_optimizer_state(tensor.name)) names.push_back(tensor.name);
+    if (!parse_state_name(tensor.name)) names.push_back(tensor.name);
   }
   std::sort(names.begin(), names.end());
   return names;

@@ -4,12 +4,14 @@
 #include <map>
 
 #include "skein/checkpoint/save/stored_part.h"
+#include "skein/ops/optimizer.h"
 #include "skein/weights/initialize.h"
 
 namespace skein {
 
 std::string StateTensor::parameter() const {
-  return spec.group == "optimizer" ? name.substr(name.find('.') + 1) : name;
+  const auto of_optimizer = parse_state_name(name);
+  return of_optimizer ? of_optimizer->parameter : name;
 }
 
 namespace {

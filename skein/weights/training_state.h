@@ -20,8 +20,7 @@ struct StateTensor {
   Box box;           // the rank holds `range` of this box
   FlatRange range;
   int64_t padding = 0;  // elements behind the range, of rows that only pad the vocabulary: 0
-  // The parameter p that the tensor belongs to: "exp_avg.<p>", "exp_avg_sq.<p>", "master.<p>" or p
-  // itself.
+  // The parameter that it is, or to whose state it belongs (ops/optimizer.h).
   std::string parameter() const;
 };
 // `stored_elsewhere`: parameters of this rank's graph that another pipeline stage stores.

@@ -11,9 +11,10 @@
 #include "skein/base/files/file.h"
 #include "skein/base/text/log.h"
 #include "skein/config/fields.h"
+#include "skein/config/parameter_rules.h"
 #include "skein/config/run/change_text.h"
 #include "skein/model/decoder.h"
-#include "skein/optim/update.h"
+#include "skein/ops/optimizer.h"
 
 namespace skein {
 namespace {
@@ -121,18 +122,18 @@ Json run_configuration(const Config& config, const DecoderConfig& model,
   return json;
 }
 
-std::vector<NeededTensor> needed_tensors(const DecoderConfig& model,
-                                         const PrecisionConfig& precision) {
-  const Precision mode = parse_precision(precision.mode);
-  const DType moments = precision.moments == "bf16" ? DType::kBF16 : DType::kF32;
+std::vector<NeededTensor> needed_tensors(const DecoderConfig& model, const Config& config) {
+  const Precision mode = parse_precision(config.precision.mode);
+  const DType moments = config.precision.moments == "bf16" ? DType::kBF16 : DType::kF32;
   std::vector<NeededTensor> needed;
   for (const ParameterSpec& spec : parameter_specs(model)) {
     needed.push_back({spec.name, compute_dtype(mode), spec.shape});
-    needed.push_back({"exp_avg." + spec.name, moments, spec.shape});
-    needed.push_back({"exp_avg_sq." + spec.name, moments, spec.shape});
-    if (mode == Precision::kMixed) {
-      needed.push_back({"master." + spec.name, DType::kF32, spec.shape});
-    }
+    const auto needs = [&](const StateRow& row) {
+      needed.push_back(
+          {state_name(row, spec.name), row.is_moment ? moments : DType::kF32, spec.shape});
+    };
+    for (const StateRow& row : parameter_rule(config.optimizer, spec).optimizer->state) needs(row);
+    if (mode == Precision::kMixed) needs(kMasterRow);
   }
   return needed;
 }

@@ -73,8 +73,7 @@ struct NeededTensor {
   Shape shape;
 };
 // Weights, moments and master copies, over all ranks.
-std::vector<NeededTensor> needed_tensors(const DecoderConfig& model,
-                                         const PrecisionConfig& precision);
+std::vector<NeededTensor> needed_tensors(const DecoderConfig& model, const Config& config);
 
 // Throws unless a run of the configuration `now` may resume from the checkpoint: the same seed,
 // exactly the tensors that the run needs, and no change that is refused. Returns the changes, and

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "skein/base/numbers/hash.h"
 #include "skein/ops/checks.h"
 
 namespace skein {
@@ -107,6 +108,46 @@ const OpDef kAdamw = {
     .name = "adamw", .infer = infer, .cost = cost, .layout = layout, .localize = localize};
 
 std::vector<const OpDef*> adamw_ops() { return {&kAdamw}; }
+
+namespace {
+
+constexpr StateRow kExpAvg = {"exp_avg"}, kExpAvgSq = {"exp_avg_sq"};
+
+std::vector<ValueId> append(UpdatePhase& phase, std::span<const OptimizedParameter> parameters) {
+  const OptimizerSettings& settings = phase.settings();
+  std::vector<ValueId> weights;
+  for (const OptimizedParameter& one : parameters) {
+    AdamwInputs inputs;
+    inputs.weight = one.weight;
+    inputs.gradient = one.gradient;
+    inputs.exp_avg = phase.state(one, kExpAvg);
+    inputs.exp_avg_sq = phase.state(one, kExpAvgSq);
+    inputs.master = phase.master(one);
+    inputs.scale = phase.scale();
+    inputs.learning_rate = phase.learning_rate();
+    inputs.step = phase.step();
+    const AdamwAttrs attrs = {.beta1 = settings.beta1,
+                              .beta2 = settings.beta2,
+                              .epsilon = settings.epsilon,
+                              .weight_decay = one.weight_decay,
+                              .stochastic_rounding = settings.stochastic_rounding,
+                              .seed = settings.seed,
+                              .stream = static_cast<uint32_t>(hash_name(one.name))};
+    weights.push_back(adamw(phase.graph(), inputs, attrs, one.name).weight);
+  }
+  return weights;
+}
+
+}  // namespace
+
+const Optimizer& adamw_optimizer() {
+  static const Optimizer optimizer = {.name = "adamw",
+                                      .state = {kExpAvg, kExpAvgSq},
+                                      .op = &kAdamw,
+                                      .gradient = 1,
+                                      .append = append};
+  return optimizer;
+}
 
 AdamwOutputs adamw(Graph& graph, const AdamwInputs& inputs, const AdamwAttrs& attrs,
                    const std::string& name) {

@@ -29,20 +29,13 @@
 // Source        Loshchilov and Hutter, arXiv:1711.05101; torch.optim.AdamW
 #pragma once
 
-#include <string_view>
-
-#include "skein/ir/graph.h"
+#include "skein/ops/optimizer.h"
 
 namespace skein {
 
 // (weight, gradient, exp_avg, exp_avg_sq, [master], scale, learning_rate, step)
 //   -> (weight', gradient', exp_avg', exp_avg_sq', [master'])
 extern const OpDef kAdamw;
-
-inline constexpr std::string_view kKeepsGradient = "keeps_gradient";
-inline bool keeps_gradient(const Attrs& attrs) {
-  return attrs.has(kKeepsGradient) && attrs.flag(kKeepsGradient);
-}
 
 struct AdamwInputs {
   ValueId weight = kNoValue;
@@ -68,6 +61,9 @@ struct AdamwAttrs {
 struct AdamwOutputs {
   ValueId weight, gradient, exp_avg, exp_avg_sq, master;
 };
+
+// State: exp_avg and exp_avg_sq.
+const Optimizer& adamw_optimizer();
 
 // The outputs are named after the inputs.
 AdamwOutputs adamw(Graph& graph, const AdamwInputs& inputs, const AdamwAttrs& attrs,

@@ -139,7 +139,7 @@ ArenaBytes LayoutBounds::bytes_of(const LayoutChoice& choice, const LayoutSizes&
   const MemoryConfig& memory = request_.config.memory;
   const auto copies = static_cast<double>(choice.data * choice.context);
   const double parameters = num_parameters_ / static_cast<double>(choice.tensor * choice.pipeline);
-  const double moments = 2.0 * static_cast<double>(size_of(update_.moments)) +
+  const double moments = 2.0 * static_cast<double>(size_of(update_.optimizer.moments)) +
                          (update_.precision == Precision::kMixed ? 4.0 : 0.0);
   const bool reduced_early = choice.zero >= 2 && sizes.micro_batches == 1;
   const bool in_pairs = choice.pairs && sizes.of_virtual_rank > 1;

@@ -20,7 +20,7 @@ void check_is_of_run(const OpenedRun& opened, const CheckpointReader& checkpoint
   RunConfig run = opened.config.run;
   run.accept_changes = fmt::format("{}", fmt::join(acceptable_changes(), " "));
   accept_checkpoint(checkpoint, opened.identity,
-                    needed_tensors(opened.inputs.model(), opened.config.precision), run);
+                    needed_tensors(opened.inputs.model(), opened.config), run);
 }
 
 // The step after the newest one may have been what ended the run.

@@ -14,6 +14,7 @@
 #include "skein/config/run/skips.h"
 #include "skein/model/decoder.h"
 #include "skein/model/placement.h"
+#include "skein/ops/optimizer.h"
 #include "skein/ops/simd/cpu_kind.h"
 #include "skein/passes/use_fp8.h"
 #include "skein/plan/stage.h"
@@ -154,7 +155,9 @@ void Trainer::allocate() {
       check_ = std::make_unique<StateCheck>(
           world_, layout_.mesh, checked_tensors(runner_->executor(), programs_, saver_->tensors()));
       // As late as can be: what changes while ranks wait for each other is found as well.
-      runner_->executor().run_before("update", "adamw", [this] { check_->expect_unchanged(); });
+      runner_->executor().run_before(
+          "update", [](const OpDef& op) { return optimizer_of(op) != nullptr; },
+          [this] { check_->expect_unchanged(); });
     } else if (is_first()) {
       log::info("the state is not checked for silent corruption: {} has memory of its own",
                 device_->kind());

@@ -79,8 +79,8 @@ void Beginning::accept(const RunInputs& inputs) {
   if (is_first()) {
     configuration_ = run_configuration(config_, model, inputs.content());
     if (checkpoint_) {
-      changes_ = accept_checkpoint(*checkpoint_, configuration_,
-                                   needed_tensors(model, config_.precision), config_.run);
+      changes_ = accept_checkpoint(*checkpoint_, configuration_, needed_tensors(model, config_),
+                                   config_.run);
       const std::string derived = schedule_that_follows(config_, changes_, step() + 1);
       if (!derived.empty() && step() < config_.run.steps) log::warn("{}", derived);
     }

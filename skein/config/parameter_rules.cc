@@ -1,0 +1,30 @@
+#include "skein/config/parameter_rules.h"
+
+#include <map>
+
+namespace skein {
+namespace {
+
+bool decays(const OptimizerConfig& optimizer, const ParameterSpec& parameter) {
+  if (parameter.is_norm) return optimizer.decay_norms;
+  if (parameter.is_bias) return optimizer.decay_biases;
+  if (parameter.is_embedding) return optimizer.decay_embeddings;
+  return true;
+}
+
+}  // namespace
+
+ParameterRule parameter_rule(const OptimizerConfig& optimizer, const ParameterSpec& parameter) {
+  return {.decays = decays(optimizer, parameter)};
+}
+
+std::function<ParameterRule(std::string_view)> parameter_rules(const OptimizerConfig& optimizer,
+                                                               const DecoderConfig& model) {
+  std::map<std::string, ParameterRule, std::less<>> rules;
+  for (const ParameterSpec& parameter : parameter_specs(model)) {
+    rules[parameter.name] = parameter_rule(optimizer, parameter);
+  }
+  return [rules](std::string_view parameter) { return rules.find(parameter)->second; };
+}
+
+}  // namespace skein

@@ -1,0 +1,16 @@
+// How the optimizer updates each parameter of a model, as [optimizer] says.
+#pragma once
+
+#include "skein/config/config.h"
+#include "skein/model/decoder.h"
+#include "skein/optim/update.h"
+
+namespace skein {
+
+ParameterRule parameter_rule(const OptimizerConfig& optimizer, const ParameterSpec& parameter);
+
+// UpdateOptions::rule of a model.
+std::function<ParameterRule(std::string_view)> parameter_rules(const OptimizerConfig& optimizer,
+                                                               const DecoderConfig& model);
+
+}  // namespace skein
