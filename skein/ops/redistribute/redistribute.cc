@@ -46,9 +46,12 @@ std::string refusal(const TensorType& type, const Mesh& mesh, int axis, Placemen
   }
   const Placement split = from_split ? from : to;
   if (mesh.axis(axis).size == 1) return "";
-  if (split.is_sharded() && split.dim() > 0 && !from.is_replicated()) {
-    return fmt::format("is split along dim {}, and collectives only along dim 0 are built",
-                       split.dim());
+  const bool gathers_columns = from.is_sharded() && from.dim() == 1 && type.shape.rank() == 2;
+  if (split.is_sharded() && split.dim() > 0 && !from.is_replicated() && !gathers_columns) {
+    return fmt::format(
+        "is split along dim {}, and of collectives along other dims than 0 only the "
+        "gathering of a matrix's columns is built",
+        split.dim());
   }
   for (int inner = axis + 1; inner < mesh.num_axes(); ++inner) {
     if ((from_split || to_split) && type.placements[inner] == split) {

@@ -23,8 +23,8 @@
 //             bytes on the wire are those of skein/comm/communicator.h
 // Errors      kInvalid: an axis that the mesh lacks; a placement that it already has; S -> S' (go
 //             through R); R -> P; a dim that the axis does not divide; a collective over S<d>, d >
-//             0; a dim that an inner axis splits as well, or F over an axis inside of which it is F
-//             (undo that one first); kPeerLost
+//             0, but to gather the columns of a matrix; a dim that an inner axis splits as well, or
+//             F over an axis inside of which it is F (undo that one first); kPeerLost
 // Source      Shoeybi et al., arXiv:1909.08053 (conjugate f and g); Xu et al., arXiv:2105.04663
 #pragma once
 

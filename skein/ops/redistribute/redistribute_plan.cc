@@ -84,7 +84,10 @@ class Builder {
     part.share = kind_ == Kind::kAllReduce ? 0 : mine.share;
     part.input = x.data;
     part.output = y.data;
-    if (!y.is_contiguous()) {
+    if (gathers_columns(i)) {
+      part.output = take(y.num_bytes());
+      place_columns(y, x, static_cast<const char*>(part.output));
+    } else if (!y.is_contiguous()) {
       char* dense = take(y.num_bytes());
       plan_.after.push_back(RowCopy::unpack(y, dense));
       part.output = dense;
@@ -105,6 +108,22 @@ class Builder {
     }
     if (kind_ == Kind::kReduceScatter) add_padding(mine.padding(part.output, y.dtype));
     plan_.collective.parts.push_back(part);
+  }
+
+  // Whether the shares are columns of a matrix, which follow each other in the collective.
+  bool gathers_columns(size_t i) const {
+    const View &x = call_.inputs[i], &y = call_.outputs[i];
+    return kind_ == Kind::kAllGather && x.shape.rank() == 2 && y.shape.rank() == 2 &&
+           x.rows() == y.rows() && x.cols() < y.cols();
+  }
+
+  void place_columns(const View& y, const View& x, const char* shares) {
+    const int64_t row_bytes = x.cols() * size_of(x.dtype);
+    for (int64_t share = 0; share < group_size(call_); ++share) {
+      plan_.after.push_back({y.as<char>() + share * row_bytes, y.row_stride * size_of(y.dtype),
+                             shares + share * x.rows() * row_bytes, row_bytes, x.rows(),
+                             row_bytes});
+    }
   }
 
   void add_padding(const Padding& padding) {

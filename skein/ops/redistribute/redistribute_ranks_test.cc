@@ -152,6 +152,7 @@ TEST_P(RedistributeRanks, MovesEveryPlacement) {
           Redistribution(rank, size, {from, to, dtype, row_padding}, shapes).run_and_check();
         }
         Redistribution(rank, size, {"R", "S1", dtype, row_padding}, matrices).run_and_check();
+        Redistribution(rank, size, {"S1", "R", dtype, row_padding}, matrices).run_and_check();
       }
       for (const auto& [from, to] : {std::pair{"R", "F"}, {"F", "R"}, {"P", "F"}}) {
         Redistribution(rank, size, {from, to, dtype}, {{25, 300}, {7}, {4096}}).run_and_check();
