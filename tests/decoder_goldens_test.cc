@@ -56,8 +56,9 @@ TEST(DecoderImport, ShardedFloat16FolderOfTransformers) {
 
 // The run that a golden is of, at its beginning.
 struct Golden {
-  explicit Golden(const fs::path& folder)
-      : training(read_json(folder / "training.json")),
+  // `training`: what the numbers are of, training.json alone or beside muon.json.
+  Golden(const fs::path& folder, const Json& training_json)
+      : training(training_json),
         source(folder),
         device(test_device()),
         spec(golden_spec(training, source.config())),
@@ -65,6 +66,8 @@ struct Golden {
         runner(*device, programs, spec) {
     source.load_parameters(source.config(), runner.executor());
   }
+  explicit Golden(const fs::path& folder) : Golden(folder, read_json(folder / "training.json")) {}
+
   const Json training;
   const ModelSource source;
   const std::unique_ptr<Device> device;
@@ -73,8 +76,7 @@ struct Golden {
   StepRunner runner;
 };
 
-TEST_P(DecoderGoldens, HundredSteps) {
-  Golden golden(folder());
+void expect_training(Golden& golden) {
   const Json& training = golden.training;
   StepRunner& runner = golden.runner;
   // An emulated device takes a thousand times as long, and its steps are all alike.
@@ -99,6 +101,23 @@ TEST_P(DecoderGoldens, HundredSteps) {
   EXPECT_LT(worst20, 2e-6);
   EXPECT_LT(worst100, 1e-5);
   EXPECT_LT(worst_norm, 1e-4);
+}
+
+TEST_P(DecoderGoldens, HundredSteps) {
+  Golden golden(folder());
+  expect_training(golden);
+}
+
+// Judged by Muon written plainly in torch (scripts/goldens/muon.py).
+TEST(MuonGoldens, HundredSteps) {
+  for (const char* name : {"llama/multi_head", "llama/tied_multi_query",
+                           "llama/biases_wide_heads_documents", "qwen3/tied_biases"}) {
+    SCOPED_TRACE(name);
+    Json training = read_json(kGoldens / name / "training.json");
+    training.update(read_json(kGoldens / name / "muon.json"));
+    Golden golden(kGoldens / name, training);
+    expect_training(golden);
+  }
 }
 
 std::vector<float> values_of(const Executor& executor, const std::string& name) {

@@ -8,6 +8,7 @@
 #include "skein/base/files/file.h"
 #include "skein/base/text/json.h"
 #include "skein/compile/step_programs.h"
+#include "skein/config/parameter_rules.h"
 #include "skein/data/lanes/batch.h"
 #include "tests/places.h"
 
@@ -53,6 +54,10 @@ inline StepSpec golden_spec(const Json& training, const DecoderConfig& model) {
   spec.update.optimizer.epsilon = optimizer.at("epsilon");
   spec.update.weight_decay = optimizer.at("weight_decay");
   spec.update.clip_norm = optimizer.at("clip_norm");
+  if (optimizer.contains("momentum")) {
+    spec.update.optimizer.momentum = optimizer.at("momentum");
+    spec.update.rule = parameter_rules({.name = "muon"}, model);
+  }
   return spec;
 }
 

@@ -44,7 +44,7 @@ struct Result {
 class Comparison {
  public:
   explicit Comparison(std::string precision, Overrides more = {}, Closeness may_differ = kMayDiffer)
-      : prefix_(precision),
+      : prefix_(name_of(precision, more)),
         base_(ParallelJob::setting(kSteps, precision) + more),
         may_differ_(may_differ) {}
 
@@ -72,6 +72,12 @@ class Comparison {
   }
 
  private:
+  // "bf16-sr_muon": the precision, and the values of what is set besides.
+  static std::string name_of(std::string name, const Overrides& more) {
+    for (const std::string& one : more) name += "_" + one.substr(one.find('=') + 1);
+    return name;
+  }
+
   std::string reference_name(const RunLayout& layout) const {
     return prefix_ + "_alone_" + alone(layout).name();
   }
@@ -258,6 +264,17 @@ TEST(Layouts, TrainAsOneWorkerDoesWithMasterWeights) {
   if (!variable("SKEIN_LAYOUTS", "").empty()) GTEST_SKIP() << "of the sample";
   report(
       Comparison("mixed").run(sample(with_the_bits_of_one_worker(), Cover::kValues, seed() + 1)));
+}
+
+// Ranks divide the matrices among them, whatever ranges of the state they hold.
+TEST(Layouts, TrainAsOneWorkerDoesWithMuon) {
+  if (!variable("SKEIN_LAYOUTS", "").empty()) GTEST_SKIP() << "of the sample";
+  report(Comparison("fp32", {"optimizer.name=muon"})
+             .run(sample(small_layouts(), Cover::kPairs, seed() + 3)));
+  report(Comparison("bf16-sr", {"optimizer.name=muon", "precision.moments=bf16"})
+             .run(sample(with_the_bits_of_one_worker(), Cover::kValues, seed() + 4)));
+  report(Comparison("mixed", {"optimizer.name=muon"})
+             .run(sample(with_the_bits_of_one_worker(), Cover::kValues, seed() + 5)));
 }
 
 // Who holds what of the state changes no bit where context ranks split sums, either.

@@ -112,7 +112,12 @@ INSTANTIATE_TEST_SUITE_P(
                          {"parallel.zero=3", "parallel.pairs=true",
                           "memory.offload_activations=true", "memory.offload_min_bytes=1"}},
                     Case{"dp2_tp2", 4, {"parallel.tensor=2", "precision.mode=mixed"}},
-                    Case{"dp2_pp2", 4, {"parallel.pipeline=2"}}),
+                    Case{"dp2_pp2", 4, {"parallel.pipeline=2"}},
+                    Case{"dp2_muon", 2, {"optimizer.name=muon"}},
+                    Case{"dp2_tp2_muon",
+                         4,
+                         {"optimizer.name=muon", "parallel.tensor=2", "precision.mode=mixed"}},
+                    Case{"dp2_zero3_muon", 2, {"optimizer.name=muon", "parallel.zero=3"}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 Arguments large(const std::string& config, int ranks) {

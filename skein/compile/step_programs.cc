@@ -175,6 +175,7 @@ StepSpec step_spec(const Config& config, const DecoderConfig& model, const Paral
   update.optimizer.beta1 = config.optimizer.beta1;
   update.optimizer.beta2 = config.optimizer.beta2;
   update.optimizer.epsilon = config.optimizer.epsilon;
+  update.optimizer.momentum = config.optimizer.momentum;
   update.optimizer.seed = static_cast<uint64_t>(config.run.seed);
   update.weight_decay = config.optimizer.weight_decay;
   update.clip_norm = config.optimizer.clip_norm;

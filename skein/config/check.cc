@@ -238,7 +238,8 @@ void check_fp32(const Config& config, const Checker& check) {
                   section, key, value);
   }
   for (const auto& [key, value] :
-       {std::pair{"beta1", optimizer.beta1}, std::pair{"beta2", optimizer.beta2}}) {
+       {std::pair{"beta1", optimizer.beta1}, std::pair{"beta2", optimizer.beta2},
+        std::pair{"momentum", optimizer.momentum}}) {
     check.require(static_cast<float>(value) < 1,
                   "[optimizer] {} is {}, which is 1 in fp32, in which it is used: a moment would "
                   "never change. Expected at most 0.9999999",

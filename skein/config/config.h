@@ -79,6 +79,7 @@ struct BatchConfig {
 };
 
 struct OptimizerConfig {
+  std::string name = "adamw";
   double learning_rate = 3e-4;
   double min_learning_rate = 3e-5;  // where it is not set: learning_rate_floor (length.h)
   double min_learning_rate_ratio = 0.1;
@@ -89,6 +90,7 @@ struct OptimizerConfig {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double epsilon = 1e-5;
+  double momentum = 0.95;
   double weight_decay = 0.1;
   bool decay_norms = true;
   bool decay_biases = true;

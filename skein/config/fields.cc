@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "skein/ops/optimizer.h"
+
 namespace skein {
 namespace {
 
@@ -26,6 +28,12 @@ ConfigLimits between(double minimum, double maximum) { return {{}, minimum, maxi
 ConfigLimits above(double minimum, double maximum) { return {{}, minimum, maximum, true}; }
 ConfigLimits from_below(double minimum, double maximum) {
   return {{}, minimum, maximum, false, true};
+}
+
+std::vector<std::string_view> optimizer_names() {
+  std::vector<std::string_view> names;
+  for (const skein::Optimizer* optimizer : all_optimizers()) names.push_back(optimizer->name);
+  return names;
 }
 
 std::vector<ConfigField> make_fields() {
@@ -97,14 +105,20 @@ std::vector<ConfigField> make_fields() {
        "tokens in a row of the batch", between(2, kMaxCount)},
       {"data", "document_mask", at<&C::data, &DataConfig::document_mask>,
        "attention and positions stop at document boundaries; false: plain concatenation"},
-      {"data", "special_tokens", at<&C::data, &DataConfig::special_tokens>,
+      {"data",
+       "special_tokens",
+       at<&C::data, &DataConfig::special_tokens>,
        "text that spells a special token of the tokenizer, such as `<|im_start|>`: text, its "
        "characters; parse, that token",
-       one_of({"text", "parse"})},
-      {"data", "loss_on", at<&C::data, &DataConfig::loss_on>,
+       one_of({"text", "parse"}),
+       {.before = "\"text\""}},
+      {"data",
+       "loss_on",
+       at<&C::data, &DataConfig::loss_on>,
        "the tokens whose loss is trained on: `completion` is what the assistant wrote, in a corpus "
        "that says so",
-       one_of({"all", "completion"})},
+       one_of({"all", "completion"}),
+       {.before = "\"all\""}},
       {"data", "lanes", at<&C::data, &DataConfig::lanes>,
        "streams of documents that rows are taken from in turn; fixed when the run begins. 0: "
        "batch.global_sequences at the first start, kept in checkpoints",
@@ -118,9 +132,13 @@ std::vector<ConfigField> make_fields() {
 
       {"batch", "global_sequences", at<&C::batch, &BatchConfig::global_sequences>,
        "rows in the global batch of one update", between(1, kMaxCount)},
-      {"batch", "ramp", at<&C::batch, &BatchConfig::ramp>,
+      {"batch",
+       "ramp",
+       at<&C::batch, &BatchConfig::ramp>,
        "smaller batches at first: rows, and the last step that has them, such as `64 until 1000, "
-       "256 until 5000`; global_sequences from then on"},
+       "256 until 5000`; global_sequences from then on",
+       {},
+       {.before = "\"\""}},
       {"batch", "micro_sequences", at<&C::batch, &BatchConfig::micro_sequences>,
        "rows that a data rank runs at once: several are faster, for more memory; global_sequences "
        "is a multiple of it times the reduction width",
@@ -144,6 +162,15 @@ std::vector<ConfigField> make_fields() {
        "steps of the decay itself, from the peak to the floor; left out: the rest of run.steps, "
        "480000 at most",
        between(0, kMaxSteps)},
+      {"optimizer",
+       "name",
+       at<&C::optimizer, &Optimizer::name>,
+       "`muon` updates the matrices of layers, and AdamW the embedding, the head, norms and biases",
+       one_of(optimizer_names()),
+       {.before = "\"adamw\"", .changes_state = true}},
+      {"optimizer", "momentum", at<&C::optimizer, &Optimizer::momentum>,
+       "of Muon, Nesterov's; one learning_rate and weight_decay suit Muon and AdamW alike",
+       from_below(0, 1)},
       {"optimizer", "beta1", at<&C::optimizer, &Optimizer::beta1>, "decay of AdamW's first moment",
        from_below(0, 1)},
       {"optimizer", "beta2", at<&C::optimizer, &Optimizer::beta2>, "decay of AdamW's second moment",
@@ -154,11 +181,19 @@ std::vector<ConfigField> make_fields() {
        "decoupled weight decay", between(0, 1e3)},
       {"optimizer", "decay_norms", at<&C::optimizer, &Optimizer::decay_norms>,
        "weight decay also on the weights of norms"},
-      {"optimizer", "decay_biases", at<&C::optimizer, &Optimizer::decay_biases>,
-       "weight decay also on biases"},
-      {"optimizer", "decay_embeddings", at<&C::optimizer, &Optimizer::decay_embeddings>,
+      {"optimizer",
+       "decay_biases",
+       at<&C::optimizer, &Optimizer::decay_biases>,
+       "weight decay also on biases",
+       {},
+       {.before = "true"}},
+      {"optimizer",
+       "decay_embeddings",
+       at<&C::optimizer, &Optimizer::decay_embeddings>,
        "weight decay also on the embedding of tokens, which with model.tie_word_embeddings is the "
-       "output head as well"},
+       "output head as well",
+       {},
+       {.before = "true"}},
       {"optimizer", "clip_norm", at<&C::optimizer, &Optimizer::clip_norm>,
        "gradients are scaled down to this global norm; 0: never", between(0, 1e9)},
 
@@ -167,8 +202,12 @@ std::vector<ConfigField> make_fields() {
        "bf16 with fp32 master weights; `fp8`: as bf16-sr, the matrix products of the layers from "
        "8-bit operands",
        one_of({"fp32", "bf16", "bf16-sr", "mixed", "fp8"})},
-      {"precision", "moments", at<&C::precision, &PrecisionConfig::moments>,
-       "type of AdamW's moments", one_of({"fp32", "bf16"})},
+      {"precision",
+       "moments",
+       at<&C::precision, &PrecisionConfig::moments>,
+       "type of the optimizer's moments",
+       one_of({"fp32", "bf16"}),
+       {.changes_state = true}},
       {"precision", "fast_accumulation", at<&C::precision, &PrecisionConfig::fast_accumulation>,
        "with `fp8` on a GPU: forward products add with the about 14 bits of its tensor cores "
        "alone, which is faster; else sums move on to fp32 in between. A CPU adds in fp32"},

@@ -34,12 +34,22 @@ struct ConfigLimits {
   PlaceUse use = PlaceUse::kDiskOrStore;  // of a path: what it may name
 };
 
+// How a run continues where another start has another value.
+struct ConfigChange {
+  // As TOML, what a run did that an older skein began, which did not have the key. Empty: that is
+  // not known, and the key is not compared.
+  std::string_view before = {};
+  // The checkpoint has other tensors with another value: no start continues from it.
+  bool changes_state = false;
+};
+
 struct ConfigField {
   std::string_view section;
   std::string_view key;
   ConfigValue (*value)(Config&);
   std::string_view help;
   ConfigLimits limits = {};
+  ConfigChange change = {};
 };
 
 // All keys, grouped by section, in the order in which they are printed.

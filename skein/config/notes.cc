@@ -27,6 +27,11 @@ std::vector<std::string> settings_without_effect(const Config& config, int64_t d
         "optimizer.min_learning_rate_ratio = {} has no effect: min_learning_rate is set, to {}",
         optimizer.min_learning_rate_ratio, optimizer.min_learning_rate));
   }
+  if (optimizer.momentum != OptimizerConfig().momentum && optimizer.name != "muon") {
+    notes.push_back(
+        fmt::format("optimizer.momentum = {} has no effect: optimizer.name is \"{}\", not \"muon\"",
+                    optimizer.momentum, optimizer.name));
+  }
   if (config.precision.fast_accumulation && config.precision.mode != "fp8") {
     notes.push_back(fmt::format(
         "precision.fast_accumulation = true has no effect: precision.mode is \"{}\", not \"fp8\"",

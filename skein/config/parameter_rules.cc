@@ -15,7 +15,10 @@ bool decays(const OptimizerConfig& optimizer, const ParameterSpec& parameter) {
 }  // namespace
 
 ParameterRule parameter_rule(const OptimizerConfig& optimizer, const ParameterSpec& parameter) {
-  return {.decays = decays(optimizer, parameter)};
+  const Optimizer* chosen = &find_optimizer(optimizer.name);
+  const bool is_matrix = parameter.layer >= 0 && parameter.shape.rank() == 2;
+  if (chosen->only_matrices && !is_matrix) chosen = &adamw_optimizer();
+  return {.optimizer = chosen, .decays = decays(optimizer, parameter)};
 }
 
 std::function<ParameterRule(std::string_view)> parameter_rules(const OptimizerConfig& optimizer,

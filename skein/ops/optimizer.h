@@ -89,6 +89,9 @@ struct Optimizer {
   int gradient = 0;
   // Whether it updates matrices of layers alone; other parameters are AdamW's.
   bool only_matrices = false;
+  // Whether ranks that share the state divide the matrices of a group among them: then groups of
+  // more than one bucket are appended together.
+  bool owns_matrices = false;
   // Appends the updates of parameters whose gradients travel together; returns their new weights.
   std::vector<ValueId> (*append)(UpdatePhase& phase,
                                  std::span<const OptimizedParameter> parameters);

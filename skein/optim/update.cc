@@ -48,7 +48,7 @@ class UpdateBuilder {
     UpdatePhase phase(graph_, settings_, state_axes_, clip.scale, learning_rate_, step_);
     GlobalSums::Squares param_squares;
     std::vector<ValueId> updated;
-    for (const Bucket& bucket : make_buckets(graph_, trained, options_.bucket_bytes)) {
+    for (const Bucket& bucket : make_buckets(graph_, trained, update_bytes(trained))) {
       update(bucket, phase, updated, param_squares);
     }
     for (Ranges& ranges : gathering_) gather(ranges);
@@ -163,6 +163,20 @@ class UpdateBuilder {
     ranges.updated = redistribute(graph_, ranges.updated, graph_.mesh().axis(axes.back()).name,
                                   Placement::replicated(),
                                   axes.size() == 1 ? ranges.weights : std::vector<ValueId>{});
+  }
+
+  // Of gradients whose parameters are updated together: a matrix for every rank, where ranks divide
+  // them, but of some ranks at most, since every rank holds the whole directions.
+  int64_t update_bytes(const std::vector<TrainedParameter>& trained) const {
+    constexpr int64_t kMostOwners = 16;
+    int64_t owners = 1, largest = 0;
+    for (const int axis : state_axes_) owners *= graph_.mesh().axis(axis).size;
+    for (const TrainedParameter& one : trained) {
+      const Value& parameter = graph_.value(one.parameter);
+      if (!options_.rule(parameter.name).optimizer->owns_matrices) continue;
+      largest = std::max(largest, parameter.type.shape.num_elements() * size_of(DType::kF32));
+    }
+    return std::max(options_.bucket_bytes, std::min(owners, kMostOwners) * largest);
   }
 
   // The new weights of the bucket, in its order; parameters of one optimizer together.

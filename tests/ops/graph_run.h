@@ -194,9 +194,10 @@ class GraphRun {
   }
   void allocate(ValueId id) {
     const Value& value = graph_.value(id);
-    // What outlives a step is stored without gaps; so is a vector.
+    // What outlives a step is stored without gaps; so are vectors, and all values of updates.
     const bool packed = value.role == Role::kParameter || value.role == Role::kOptimizer ||
-                        value.name.starts_with("sum.") || shape(id).rank() < 2;
+                        value.name.starts_with("sum.") || shape(id).rank() < 2 ||
+                        graph_.nodes().front().phase == Phase::kUpdate;
     const int64_t stride = shape(id).cols() + (packed ? 0 : options_.row_padding);
     place(new_buffer(shape(id).rows() * stride * size_of(value.type.dtype)), id, 0, stride);
   }

@@ -26,10 +26,10 @@ bool is_left_out(const ConfigField& field) {
          std::find(kKeys.begin(), kKeys.end(), field.key) != kKeys.end();
 }
 
-ChangeKind kind_of(const std::string& key) {
+ChangeKind kind_of(const ConfigField& field, const std::string& key) {
   // The positions of the lanes and all random draws depend on it.
   if (key == "run.seed") return ChangeKind::kImpossible;
-  if (key == "precision.moments") return ChangeKind::kMeaning;
+  if (field.change.changes_state) return ChangeKind::kMeaning;
   const auto known = acceptable_changes();
   return std::find(known.begin(), known.end(), key) == known.end() ? ChangeKind::kSetting
                                                                    : ChangeKind::kMeaning;
@@ -42,16 +42,6 @@ std::string value_text(const toml::node& node, const ConfigField& field) {
   if (const auto* value = node.as_floating_point()) return fmt::format("{}", value->get());
   const std::string text = node.value_or(std::string());
   return json_text(Json(field.limits.is_path ? absolute_path(text) : text));
-}
-
-// What a run did that an older skein began, whose configuration does not have the key; null where
-// that is not known, and such keys are skipped.
-const char* rule_without(const std::string& key) {
-  if (key == "batch.ramp") return "\"\"";
-  if (key == "data.special_tokens") return "\"text\"";
-  if (key == "data.loss_on") return "\"all\"";
-  if (key == "optimizer.decay_biases" || key == "optimizer.decay_embeddings") return "true";
-  return nullptr;
 }
 
 class Comparer {
@@ -94,7 +84,7 @@ class Comparer {
   }
 
   // A key that only one side has was added or removed between two versions of skein, so it is
-  // skipped, unless it is known what there was (rule_without).
+  // skipped, unless it is known what there was (ConfigChange::before).
   void compare_settings() {
     const toml::table old = table(before_, what_), now = table(after_, "this run");
     if (old.empty()) result_.not_compared.emplace_back("the configuration");
@@ -103,16 +93,16 @@ class Comparer {
       const auto old_value = old[field.section][field.key],
                  new_value = now[field.section][field.key];
       const std::string key = fmt::format("{}.{}", field.section, field.key);
-      const char* none = rule_without(key);
-      if (!old.empty() && !(old_value && new_value) && none != nullptr) {
+      const std::string none(field.change.before);
+      if (!old.empty() && !(old_value && new_value) && !none.empty()) {
         const auto text = [&](const auto& value) {
           return value ? value_text(*value.node(), field) : none;
         };
-        add(key, text(old_value), text(new_value), kind_of(key));
+        add(key, text(old_value), text(new_value), kind_of(field, key));
       }
       if (!old_value || !new_value) continue;
       add(key, value_text(*old_value.node(), field), value_text(*new_value.node(), field),
-          kind_of(key));
+          kind_of(field, key));
     }
   }
 

@@ -84,7 +84,8 @@ void refuse_misfit(const CheckpointReader& checkpoint, std::span<const NeededTen
   if (misfit.count == 0) return;
   std::vector<Change> causes;
   for (const Change& change : changes) {
-    const bool of_state = change.key.starts_with("model.") || change.key.starts_with("precision.");
+    const bool of_state = change.key.starts_with("model.") ||
+                          change.key.starts_with("precision.") || change.key == "optimizer.name";
     if (of_state && change.kind != ChangeKind::kSetting) causes.push_back(change);
   }
   const std::string others =

@@ -4,6 +4,7 @@
 
 #include "skein/base/numbers/hash.h"
 #include "skein/ops/checks.h"
+#include "skein/ops/local_elements.h"
 
 namespace skein {
 namespace {
@@ -82,24 +83,8 @@ Layout layout(const OpCall& call) {
   return layout;
 }
 
-// Tells the kernel where the rank's elements are in the whole parameter. The rank's state is a
-// range of a box; in the whole, `run_elements` of the box at a time are contiguous, and
-// `run_stride` is the distance from one such run to the next.
 void localize(const OpCall& call, int64_t rank, Attrs& attrs) {
-  const TensorType& state = call.input(1);
-  const Box box = state.local_box(call.mesh, rank);
-  const FlatRange range = state.local_range(call.mesh, rank);
-  int64_t inner = 1;  // elements of one index of dim 1
-  for (int dim = 2; dim < state.shape.rank(); ++dim) inner *= state.shape.dim(dim);
-  const bool is_vector = state.shape.rank() < 2;
-  const int64_t row = is_vector ? 1 : state.shape.dim(1) * inner;
-  const int64_t box_row = is_vector ? 1 : box.shape.dim(1) * inner;
-  attrs.set("range_begin", range.begin);
-  attrs.set("range_count", range.count);
-  attrs.set("weight_begin", range.begin - call.input(0).local_range(call.mesh, rank).begin);
-  attrs.set("first_element", box.offset[0] * row + (is_vector ? 0 : box.offset[1] * inner));
-  attrs.set("run_elements", box_row == row ? box.shape.num_elements() : box_row);
-  attrs.set("run_stride", row);
+  set_local_elements(call, call.input(1), call.input(0), rank, attrs);
 }
 
 }  // namespace
