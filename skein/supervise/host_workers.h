@@ -39,14 +39,14 @@ class HostWorkers {
 
   // Ends them all; `kill`: without grace.
   void end(Ending ending, const std::string& message, bool kill, Millis now);
-  // Goes on with what was begun: those that had time to end are killed. Returns whether they end.
+  // Kills those that had `grace` to end. Returns whether they are to end.
   bool watch_end(Millis now);
   // Kills all where one hangs; `step`: the last one that is known to be done.
   void watch_hang(int64_t step, Millis now);
   // Asks them, once, to stop for another machine.
   void regroup();
 
-  bool are_told_to_end() const { return kill_at_.has_value(); }
+  bool were_asked_to_end() const { return kill_at_.has_value(); }
   bool are_ending() const { return kill_at_ || settle_at_; }
   std::optional<Millis> trains_since() const { return trains_; }  // their first new step
   Millis progressed() const { return progressed_; }  // when any of them last did anything

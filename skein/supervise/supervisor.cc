@@ -99,7 +99,7 @@ void Supervisor::asked_to_stop(int signal, bool at_once, Millis now) {
   if (!record.leaving) leaving_since_ = now;
   record.leaving = true;
   link_.publish();
-  if (workers_.run() && !workers_.are_told_to_end()) {
+  if (workers_.run() && !workers_.were_asked_to_end()) {
     actions_.add(Action::Kind::kAskWorkers).signal = signal;
   }
   advance(now);
@@ -206,7 +206,7 @@ void Supervisor::watch_members(const GenerationRecord& generation, Millis now) {
 // What starts and stops again without a step of its own in between would never get on.
 bool Supervisor::may_regroup(const GenerationRecord& generation, Millis now) const {
   const std::optional<Millis> trains = workers_.trains_since();
-  if (workers_.are_told_to_end() || !trains || !membership_.is_my_turn() ||
+  if (workers_.were_asked_to_end() || !trains || !membership_.is_my_turn() ||
       !membership_.could_grow()) {
     return false;
   }

@@ -58,8 +58,8 @@ class Supervisor {
 
   // Of which workers run here, or 0.
   int64_t generation() const { return workers_.run() ? workers_.generation() : 0; }
-  // Whether they were told to end.
-  bool ends_workers() const { return workers_.are_told_to_end(); }
+  // Whether they were asked to end, or killed.
+  bool ends_workers() const { return workers_.were_asked_to_end(); }
   // Until when workers may train without another exchange with the store.
   Millis permitted_until() const { return link_.permitted_until(); }
   bool has_exited() const { return exited_; }

@@ -23,8 +23,8 @@
 namespace skein {
 namespace {
 
-// So many starts in a row may go on from memory without a new step: what comes again at every one
-// may lie in the copy.
+// So many starts in a row may use the copy in memory without a new step: a failure that comes again
+// at every start may lie in the copy.
 constexpr int kTrustedAttempts = 2;
 
 // A machine that cannot be reached by others, or has no memory for it, trains without copies.
