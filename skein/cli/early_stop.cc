@@ -5,7 +5,7 @@
 #include <csignal>
 #include <string_view>
 
-#include "skein/launch/exit_codes.h"
+#include "skein/base/ending.h"
 
 namespace skein {
 namespace {

@@ -243,7 +243,7 @@ std::optional<GenerationRecord> Membership::next_generation(Millis now) {
     enough_since_.reset();
     if (!any_leaves && waited < options_.wait_for_hosts) return std::nullopt;
     next.verdict = any_leaves ? verdict_of_stop()
-                              : Verdict{over == 0 ? 1 : 75,
+                              : Verdict{over == 0 ? kExitFailed : kExitRequeue,
                                         fmt::format("launch.nodes asks for {} machines at least: "
                                                     "after {} s these had come: {}{}",
                                                     options_.min_hosts, waited / 1000,

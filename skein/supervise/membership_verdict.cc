@@ -59,12 +59,6 @@ bool is_same(const std::string& a, const std::string& b) {
   return without_rank(a) == without_rank(b);
 }
 
-// Storage that fails before any step was done is more likely to be named wrongly than to be down.
-bool comes_again(Ending ending, int64_t step) {
-  return ending == Ending::kCrashed || ending == Ending::kOutOfMemory || ending == Ending::kHung ||
-         ending == Ending::kWrongBits || (ending == Ending::kNoStorage && step == 0);
-}
-
 }  // namespace
 
 GenerationRecord Membership::successor() const {
@@ -90,7 +84,7 @@ GenerationRecord Membership::successor() const {
       (some_lost_a_peer && !any_member_leaves(view_, view_.newest))) {
     judge_failure(next);
   } else if (!any_member_leaves(view_, view_.newest)) {
-    next.verdict = Verdict{75, "a worker was asked to stop"};
+    next.verdict = Verdict{kExitRequeue, "a worker was asked to stop"};
   }
   return next;
 }
@@ -110,43 +104,44 @@ void Membership::judge_failure(GenerationRecord& next) const {
   // A full disk says nothing of the state that it did not take.
   if (cause == nullptr || cause->ending != Ending::kNoStorage) ++next.vain_starts;
   if (any_ended(view_, view_.newest, Ending::kFinished) && !is_cause(cause->ending)) {
-    next.verdict = Verdict{0, "finished"};
+    next.verdict = Verdict{kExitDone, "finished"};
     return;
   }
   if (cause == nullptr) return;  // every host of it is lost
-  const std::string failure =
-      fmt::format("{} at step {}: {}", ending_name(cause->ending), cause->step, cause->message);
+  const std::string failure = failure_text(*cause);
   next.same_failures = is_same(failure, next.failure) ? next.same_failures + 1 : 1;
   next.failure = failure;
   if (is_fatal(cause->ending)) {
-    next.verdict = Verdict{cause->ending == Ending::kRefused ? 2 : 1, cause->message};
+    next.verdict = Verdict{exit_code_of(cause->ending), cause->message};
   } else if (cause->ending == Ending::kWrongBits && cause->sick == cause->message &&
              options_.max_hosts == 1 && !has_spare(*cause)) {
     next.verdict = Verdict{
-        1, fmt::format("{}\nThis machine had wrong bits before, and there is no other one to go on "
-                       "with: test its memory and processors, or train on another machine",
-                       cause->message)};
+        kExitFailed,
+        fmt::format("{}\nThis machine had wrong bits before, and there is no other one to go on "
+                    "with: test its memory and processors, or train on another machine",
+                    cause->message)};
   } else if (comes_again(cause->ending, next.best_step) &&
              next.same_failures >= options_.same_failures) {
-    next.verdict = Verdict{
-        1, fmt::format("{}; this was the same failure after the same step {} times in a row: "
-                       "another restart would not help",
-                       cause->message, next.same_failures)};
+    next.verdict =
+        Verdict{kExitFailed,
+                fmt::format("{}; this was the same failure after the same step {} times in a row: "
+                            "another restart would not help",
+                            cause->message, next.same_failures)};
   } else if (next.attempts > options_.max_restarts) {
     const char* why =
         options_.max_restarts == 0 ? "allows no restart" : "restarts in a row brought no new step";
-    next.verdict =
-        Verdict{1, fmt::format("{}; launch.max_restarts = {} {}: the same command goes on "
-                               "from the newest checkpoint",
-                               cause->message, options_.max_restarts, why)};
+    next.verdict = Verdict{kExitFailed,
+                           fmt::format("{}; launch.max_restarts = {} {}: the same command goes on "
+                                       "from the newest checkpoint",
+                                       cause->message, options_.max_restarts, why)};
   }
 }
 
-// Who reads 75 takes the state for saved.
+// Whoever reads kExitRequeue takes the state for saved.
 Verdict Membership::verdict_of_stop() const {
   const HostRecord* cause = view_.newest ? root_cause(view_, view_.newest) : nullptr;
-  if (cause != nullptr && cause->ending == Ending::kNoStorage) return {1, cause->message};
-  return {75, "stopped by a signal"};
+  if (cause != nullptr && cause->ending == Ending::kNoStorage) return {kExitFailed, cause->message};
+  return {kExitRequeue, "stopped by a signal"};
 }
 
 // A machine that was ready and is sick again when its generation begins would stop training for

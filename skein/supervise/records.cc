@@ -1,7 +1,7 @@
 #include "skein/supervise/records.h"
 
 #include <algorithm>
-#include <array>
+#include <string_view>
 #include <utility>
 
 #include "skein/base/error.h"
@@ -13,27 +13,18 @@ namespace {
 
 using Fields = RecordFields;
 
-constexpr std::array<const char*, 16> kEndingNames = {
-    "none",       "finished",   "stopped",   "stopped early", "regrouped", "lost peer",
-    "crashed",    "killed",     "no memory", "hung",          "cut off",   "no storage",
-    "wrong bits", "not finite", "invalid",   "refused"};
+constexpr std::string_view kAtStep = " at step ";
 
 }  // namespace
 
-const char* ending_name(Ending ending) { return kEndingNames.at(static_cast<size_t>(ending)); }
-
-Ending ending_of(const std::string& name) {
-  const auto found = std::find(kEndingNames.begin(), kEndingNames.end(), name);
-  if (found == kEndingNames.end()) {
-    fail(ErrorCode::kInvalid, "an ending is \"{}\", expected one such as \"{}\"",
-         name.substr(0, 100), ending_name(Ending::kCrashed));
-  }
-  return static_cast<Ending>(found - kEndingNames.begin());
+std::string failure_text(const HostRecord& cause) {
+  return fmt::format("{}{}{}: {}", ending_name(cause.ending), kAtStep, cause.step, cause.message);
 }
 
-bool is_cause(Ending ending) { return ending >= Ending::kCrashed && ending != Ending::kCutOff; }
-
-bool is_fatal(Ending ending) { return ending >= Ending::kNotFinite; }
+std::string cause_in(const std::string& failure) {
+  const size_t end = failure.find(kAtStep);
+  return end == std::string::npos ? "" : failure.substr(0, end);
+}
 
 const GenerationRecord::Member* GenerationRecord::member(const std::string& host) const {
   const auto found = std::find_if(members.begin(), members.end(),
@@ -76,7 +67,7 @@ HostRecord host_from_json(const Json& json, const std::string& what) {
   record.workers = fields.count("workers");
   record.joined = fields.number("joined");
   record.ended = fields.number("ended");
-  record.ending = ending_of(fields.text("ending"));
+  record.ending = ending_named(fields.text("ending"));
   record.message = fields.text("message");
   record.step = fields.number("step");
   record.leaving = fields.flag("leaving");

@@ -14,39 +14,12 @@
 #include <string>
 #include <vector>
 
+#include "skein/base/ending.h"
 #include "skein/base/text/json.h"
 
 namespace skein {
 
 using Millis = int64_t;
-
-// Why the workers of a generation ended on a host.
-enum class Ending : uint8_t {
-  kNone,          // they have not, or there were none
-  kFinished,      // training is done
-  kStopped,       // a signal asked to stop, and the state is saved
-  kStoppedEarly,  // a signal ended a worker before it knew how to save
-  kRegrouped,     // the supervisors asked to stop, to take in another host
-  kLostPeer,      // a worker of another host ended or fell silent
-  kCrashed,       // a worker ended by itself
-  kKilled,        // a worker was killed by somebody else
-  kOutOfMemory,   // the system killed a worker because memory ran out
-  kHung,          // a worker made no progress for hang_timeout
-  kCutOff,        // this host could not reach the store for as long as others wait before they
-                  // declare it lost
-  kNoStorage,     // a disk is full, or refuses to read or write
-  kWrongBits,     // memory or arithmetic gave other bits than it must
-  kNotFinite,     // a loss or a norm is NaN or infinite
-  kInvalid,       // an input is missing, or not what it should be
-  kRefused,       // the configuration is wrong
-};
-const char* ending_name(Ending ending);  // "crashed"
-Ending ending_of(const std::string& name);
-
-// Whether an ending is the cause of a failure, not its consequence, nor what somebody asked for.
-bool is_cause(Ending ending);
-// Whether it would come again at every restart.
-bool is_fatal(Ending ending);
 
 struct HostRecord {
   std::string host;      // a name that no other supervisor of the run ever had
@@ -96,6 +69,11 @@ struct GenerationRecord {
   int first_rank(const std::string& host) const;
   int num_ranks() const;
 };
+
+// GenerationRecord::failure: "crashed at step 12: rank 3 …".
+std::string failure_text(const HostRecord& cause);
+// "crashed" of it; "" where it names no cause.
+std::string cause_in(const std::string& failure);
 
 OrderedJson host_to_json(const HostRecord& record);
 HostRecord host_from_json(const Json& json, const std::string& what);

@@ -67,6 +67,12 @@ std::vector<StateTensor> state_tensors(const Graph& training_graph, const Decode
   return tensors;
 }
 
+std::vector<TensorSpec> specs_of(const std::vector<StateTensor>& tensors) {
+  std::vector<TensorSpec> specs;
+  for (const StateTensor& tensor : tensors) specs.push_back(tensor.spec);
+  return specs;
+}
+
 std::vector<View> state_views(const Executor& executor, const std::vector<StateTensor>& tensors) {
   std::vector<View> views;
   for (const StateTensor& tensor : tensors) {

@@ -29,6 +29,7 @@ std::vector<StateTensor> state_tensors(const Graph& training_graph, const Decode
                                        int64_t rank = 0,
                                        const std::set<std::string>& stored_elsewhere = {});
 
+std::vector<TensorSpec> specs_of(const std::vector<StateTensor>& tensors);
 std::vector<View> state_views(const Executor& executor, const std::vector<StateTensor>& tensors);
 
 // Fills the device from a checkpoint. Throws Error{kInvalid} naming the first tensor that is

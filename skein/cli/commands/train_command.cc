@@ -12,6 +12,7 @@
 #include "skein/base/exception.h"
 #include "skein/base/files/paths.h"
 #include "skein/base/machine/machine.h"
+#include "skein/base/shared/heartbeat.h"
 #include "skein/base/text/log.h"
 #include "skein/base/threads/batch_scheduling.h"
 #include "skein/cli/commands/commands.h"
@@ -30,7 +31,7 @@
 #include "skein/objects/store.h"
 #include "skein/record/files/failure_record.h"
 #include "skein/record/watch/on_call.h"
-#include "skein/train/loop/trainer.h"
+#include "skein/train/loop/training_loop.h"
 #include "skein/train/start/decay_from_now.h"
 #include "skein/train/start/memory_check.h"
 #include "skein/train/start/resume.h"
@@ -181,15 +182,21 @@ int train(const Config& config, const RankInfo& rank_info, const TrainOptions& o
                                .at_seconds = static_cast<double>(rank_info.launched_ms) / 1000,
                                .waited_seconds = static_cast<double>(rank_info.waited_ms) / 1000,
                                .only_validates = options.only_validates};
-    Trainer trainer(config, *world, rank_info.start_id, rank_info.local_rank,
-                    replica_place(rank_info, secret.get()), launched);
+    const bool is_supervised = heartbeat::has_supervisor();
+    StopSignals signals({.tells = rank_info.rank == 0 && !is_supervised, .ends = !is_supervised});
+    PreparedRun run(config, *world,
+                    {.start_id = rank_info.start_id,
+                     .local_rank = rank_info.local_rank,
+                     .replicas = replica_place(rank_info, secret.get()),
+                     .record = launched});
+    TrainingLoop loop(run, signals);
     if (options.only_validates) {
-      const std::vector<Trainer::Validated> sets = trainer.validate_all();
-      if (rank_info.rank == 0) print_validated(trainer.weights(), sets, options.json);
+      const std::vector<Validated> sets = loop.validate_only();
+      if (rank_info.rank == 0) print_validated(loop.weights(), sets, options.json);
       return kExitDone;
     }
     trains = true;
-    const TrainOutcome outcome = trainer.run();
+    const TrainOutcome outcome = loop.run();
     if (outcome == TrainOutcome::kRegrouped) return kExitRegroup;
     return outcome == TrainOutcome::kStopped ? kExitRequeue : kExitDone;
   } catch (const std::exception& exception) {

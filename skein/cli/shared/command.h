@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "skein/base/ending.h"
 #include "skein/base/files/file.h"
 #include "skein/base/text/json.h"
 #include "skein/config/named_config.h"
-#include "skein/launch/exit_codes.h"
 #include "skein/objects/place.h"
 
 namespace skein {

@@ -102,10 +102,9 @@ ValidationPlace::~ValidationPlace() {
 
 std::string ValidationPlace::config_file() const { return (folder_ / "config.toml").string(); }
 
-void print_validated(const std::string& weights, std::span<const Trainer::Validated> sets,
-                     bool json) {
+void print_validated(const std::string& weights, std::span<const Validated> sets, bool json) {
   OrderedJson list = OrderedJson::array();
-  for (const Trainer::Validated& set : sets) {
+  for (const Validated& set : sets) {
     const auto loss = static_cast<float>(set.loss);  // as the event of a validation has it
     if (!json) {
       print_line(

@@ -15,7 +15,7 @@
 
 #include "skein/config/config.h"
 #include "skein/launch/place/rank_info.h"
-#include "skein/train/loop/trainer.h"
+#include "skein/train/loop/validation.h"
 
 namespace skein {
 
@@ -38,7 +38,6 @@ class ValidationPlace {
 };
 
 // Prints them on standard output.
-void print_validated(const std::string& weights, std::span<const Trainer::Validated> sets,
-                     bool json);
+void print_validated(const std::string& weights, std::span<const Validated> sets, bool json);
 
 }  // namespace skein

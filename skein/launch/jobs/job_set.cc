@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "skein/base/ending.h"
 #include "skein/base/error.h"
-#include "skein/launch/exit_codes.h"
 #include "skein/launch/jobs/yaml_text.h"
 
 namespace skein {

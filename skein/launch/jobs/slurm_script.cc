@@ -3,10 +3,10 @@
 #include <charconv>
 #include <optional>
 
+#include "skein/base/ending.h"
 #include "skein/base/error.h"
 #include "skein/base/text/json_text.h"
 #include "skein/base/text/shell_words.h"
-#include "skein/launch/exit_codes.h"
 
 namespace skein {
 namespace {

@@ -1,7 +1,7 @@
 // The batch script with which Slurm runs a configuration: one `skein train` a node, the supervisor
 // of its machine.
 //
-// What ends `skein train`, and what the script makes of it (exit_codes.h):
+// What ends `skein train`, and what the script makes of it (skein/base/ending.h):
 //   0, 2    the job ends with that code
 //   75      it saved because SIGUSR1 came `grace_s` before the time is up: the job is requeued
 //   others  it is started again on the same nodes, up to `retries` times, 1, 2, 4, ... s later

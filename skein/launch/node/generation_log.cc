@@ -22,11 +22,11 @@ std::set<std::string> machines_of(const GenerationRecord& generation) {
   return machines;
 }
 
-// "crashed" of "crashed at step 12: ..."; without a failure somebody was lost, or let in.
+// Without a failure somebody was lost, or let in.
 std::string cause_of(const GenerationRecord& generation, bool some_are_lost) {
-  const size_t end = generation.failure.find(" at step ");
-  if (end != std::string::npos) return generation.failure.substr(0, end);
-  return some_are_lost ? "machine" : "regrouped";
+  const std::string cause = cause_in(generation.failure);
+  if (!cause.empty()) return cause;
+  return some_are_lost ? kLostMachine : ending_name(Ending::kRegrouped);
 }
 
 // "D 12:00:00 arenas {"weights": …}": for a debugger and the like.

@@ -6,8 +6,8 @@
 
 #include <cerrno>
 
+#include "skein/base/ending.h"
 #include "skein/base/error.h"
-#include "skein/launch/exit_codes.h"
 
 namespace skein {
 namespace {

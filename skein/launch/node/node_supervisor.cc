@@ -1,23 +1,17 @@
 #include "skein/launch/node/node_supervisor.h"
 
-#include <fcntl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
-#include <ctime>
-#include <random>
-#include <sstream>
+#include <map>
 #include <utility>
+#include <vector>
 
+#include "skein/base/ending.h"
 #include "skein/base/exception.h"
 #include "skein/base/machine/machine.h"
 #include "skein/base/text/log.h"
-#include "skein/comm/gloo/network.h"
-#include "skein/launch/exit_codes.h"
-#include "skein/launch/node/stacks.h"
 #include "skein/launch/place/replica_address.h"
 
 namespace skein {
@@ -25,22 +19,6 @@ namespace {
 
 // Between two looks at the heartbeats, in ms.
 constexpr Millis kSample = 100;
-
-// A machine that cannot be reached by others, or has no memory for it, trains without copies.
-std::optional<ReplicaServer> replica_server(const WorkerLaunch& launch) {
-  if (!launch.keeps_replicas) return std::nullopt;
-  try {
-    if (launch.membership.max_hosts == 1) {
-      return std::optional<ReplicaServer>(std::in_place, launch.num_workers, "", "", ReplicaKey{});
-    }
-    return std::optional<ReplicaServer>(std::in_place, launch.num_workers,
-                                        network_address(/*one_host=*/false), launch.host,
-                                        replica_key(*launch.secret));
-  } catch (const std::exception& error) {
-    log::warn("no copies of the state are kept in memory: {}", error.what());
-    return std::nullopt;
-  }
-}
 
 SupervisorOptions supervisor_options(const WorkerLaunch& launch,
                                      const std::optional<ReplicaServer>& replicas) {
@@ -56,73 +34,21 @@ SupervisorOptions supervisor_options(const WorkerLaunch& launch,
   return options;
 }
 
-// A worker says what it threw: what comes again at every start, what another attempt may mend.
-Ending ending_of(const WorkerFailure& failure, int64_t generation) {
-  switch (failure.code) {
-    case ErrorCode::kPeerLost:
-      return failure.lost_peer ? Ending::kLostPeer : Ending::kCrashed;
-    case ErrorCode::kWrongBits:
-      return Ending::kWrongBits;
-    case ErrorCode::kNotFinite:
-      return Ending::kNotFinite;
-    case ErrorCode::kIo:
-    case ErrorCode::kNoSpace:
-      return Ending::kNoStorage;
-    case ErrorCode::kBusy:
-      return generation == 1 ? Ending::kInvalid : Ending::kNoStorage;
-    case ErrorCode::kUsage:
-      return Ending::kRefused;
-    case ErrorCode::kInvalid:
-    case ErrorCode::kNotFound:
-    case ErrorCode::kUnsupported:
-      return Ending::kInvalid;
-    case ErrorCode::kCorrupt:
-    case ErrorCode::kInternal:
-      return Ending::kCrashed;
-  }
-  return Ending::kCrashed;
-}
-
 // That the check cannot be made says nothing of the machine.
 void warn_unchecked(const std::string& why) {
   log::warn("this machine could not be checked, and trains all the same: {}", why);
 }
 
-// A copy beside the standard ones; of one that is closed, of nowhere.
-FileDescriptor kept_open(int output) {
-  FileDescriptor copy(::fcntl(output, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
-  if (copy.get() >= 0) return copy;
-  const FileDescriptor nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-  copy = FileDescriptor(::fcntl(nowhere.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
-  if (copy.get() < 0) fail(ErrorCode::kIo, "cannot open /dev/null: {}", errno_text(errno));
-  return copy;
-}
-
-std::string new_start_id() {
-  const std::time_t now = std::time(nullptr);
-  struct tm utc {};
-  gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof(text), "%Y%m%dT%H%M%S", &utc);
-  return fmt::format("{}-{:08x}", text, std::random_device()());
-}
-
 }  // namespace
-
-void make_launch_folder(const fs::path& path) { make_folders(path); }
 
 NodeSupervisor::NodeSupervisor(const WorkerLaunch& launch)
     : launch_(launch),
-      start_id_(launch.start_id.empty() ? new_start_id() : launch.start_id),
       signals_(wake_signal()),
-      replicas_(replica_server(launch)),
-      supervisor_(supervisor_options(launch, replicas_)),
+      crew_(launch_, signals_.former()),
+      supervisor_(supervisor_options(launch, crew_.replicas())),
       store_(launch.membership.max_hosts == 1 ? memory_store() : shared_store(launch.store),
-             wake_signal()),
-      heartbeats_(launch.num_workers),
-      output_(kept_open(STDOUT_FILENO)),
-      error_output_(kept_open(STDERR_FILENO)) {
-  make_launch_folder(launch.run_dir / "logs");
+             wake_signal()) {
+  make_folders(launch.run_dir / "logs");
 }
 
 NodeSupervisor::~NodeSupervisor() { end_crew(); }
@@ -134,7 +60,7 @@ int NodeSupervisor::run() {
   while (!exit_) {
     const Millis now = boot_millis();
     const Millis until_tick = supervisor_.next_time() - now;
-    const Millis patience = crew_ ? std::min(until_tick, kSample) : until_tick;
+    const Millis patience = crew_.generation() ? std::min(until_tick, kSample) : until_tick;
     if (const int signal = signals_.wait(patience)) handle(signal);
     reap();
     for (const StoreThread::Answer& answer : store_.take_answers()) hear(answer);
@@ -144,8 +70,13 @@ int NodeSupervisor::run() {
     supervisor_.tick(boot_millis());
     perform();
   }
-  const bool failed = failure_ && crew_ && failure_generation_ == crew_->number;
-  const bool failed_here = failed && !failure_->lost_peer && !interrupted_;
+  return end_run();
+}
+
+int NodeSupervisor::end_run() {
+  const Crew::Generation* generation = crew_.generation();
+  const WorkerFailure* known = generation ? failure_.of(generation->number) : nullptr;
+  const std::optional<WorkerFailure> failure = known ? std::optional(*known) : std::nullopt;
   end_crew();
   if (unsaved_since_ && launch_.on_unsaved_stop) launch_.on_unsaved_stop(*unsaved_since_);
   if (in_memory_alone_) {
@@ -156,18 +87,18 @@ int NodeSupervisor::run() {
   if (exit_->exit_code == kExitDone) return kExitDone;
   if (exit_->exit_code == kExitRequeue) {
     // Workers that were asked to stop have said so themselves.
-    if (failed || !stop_requested_) {
+    if (failure || !stops_.any()) {
       log::warn("{}{}: the same command goes on from the newest checkpoint",
-                failed ? failure_->message + "; " : "", exit_->message);
+                failure ? failure->message + "; " : "", exit_->message);
     }
     return kExitRequeue;
   }
-  if (failed_here) {
-    failure_->message = exit_->message;
-    throw WorkerError(*failure_);
+  if (failure && !failure->lost_peer() && !stops_.is_interrupted()) {
+    WorkerFailure here = *failure;
+    here.message = exit_->message;
+    throw WorkerError(here);
   }
-  throw Error(exit_->exit_code == kExitUsage ? ErrorCode::kUsage : ErrorCode::kPeerLost,
-              exit_->message);
+  throw Error(error_code_of_exit(exit_->exit_code, ErrorCode::kPeerLost), exit_->message);
 }
 
 // What is done may ask for more at once.
@@ -189,26 +120,25 @@ void NodeSupervisor::perform(const Action& action) {
       start_crew(action.generation);
       break;
     case Action::Kind::kAskWorkers:
-      ask_workers(action.signal);
+      crew_.ask(action.signal);
       break;
     case Action::Kind::kDumpStacks:
-      note_failure();
+      failure_.notice(boot_millis());
       write_stacks(action);
       break;
     case Action::Kind::kEndWorkers:
-      note_failure();
-      heartbeats_.is_over() = 1;
-      send_all(SIGTERM);
+      failure_.notice(boot_millis());
+      crew_.ask_to_end();
       break;
     case Action::Kind::kKillWorkers:
-      note_failure();
-      send_all(SIGKILL);
+      failure_.notice(boot_millis());
+      crew_.send(SIGKILL);
       break;
     case Action::Kind::kCheckHost:
       start_check(action.check);
       break;
     case Action::Kind::kEndCheck:
-      kill_check();
+      if (check_) check_->kill();
       break;
     case Action::Kind::kStraggler:
       log::warn("{}", action.text);
@@ -230,6 +160,54 @@ void NodeSupervisor::perform(const Action& action) {
   }
 }
 
+void NodeSupervisor::start_crew(const GenerationRecord& generation) {
+  end_crew();
+  in_memory_alone_ = false;
+  crew_.begin(generation, std::exchange(waited_, 0));
+  say_that_it_begins(generation);
+  try {
+    crew_.start(generation, view_, supervisor_.permitted_until());
+  } catch (const std::exception& exception) {
+    const Error error = to_error(exception);
+    log::error("{}", error.what());
+    crew_.send(SIGKILL);
+    for (int index = crew_.num_started(); index < launch_.num_workers; ++index) {
+      supervisor_.worker_ended(generation.number, index, Ending::kNoStorage, error.what(),
+                               boot_millis());
+    }
+  }
+}
+
+void NodeSupervisor::say_that_it_begins(const GenerationRecord& generation) {
+  const Crew::Generation& begun = *crew_.generation();
+  if (generation.number > 1) {
+    const WorkerFailure* failure = failure_.of(generation.number - 1);
+    if (failure != nullptr && !failure->lost_peer() && launch_.on_failure) {
+      launch_.on_failure(*failure);
+    }
+    log::warn("{}; generation {} goes on with {} ranks on {} {}",
+              generation.failure.empty() ? "machines have changed" : generation.failure,
+              generation.number, begun.size, generation.members.size(),
+              generation.members.size() == 1 ? "machine" : "machines");
+  }
+  const Millis known = failure_.take_age(boot_millis());
+  if (launch_.on_generation) {
+    launch_.on_generation({generation, begun.leads(), known, begun.waited});
+  }
+}
+
+void NodeSupervisor::end_crew() {
+  if (crew_.generation() == nullptr) return;
+  const Crew::Generation ended = *crew_.generation();
+  crew_.end();
+  if (!ended.leads() || !launch_.ranks_meet) return;
+  if (exit_) {
+    remove_place(*launch_.ranks_meet, ended.start_id);
+  } else {
+    store_.ask_to_remove(launch_.ranks_meet, ended.start_id);
+  }
+}
+
 void NodeSupervisor::start_check(int64_t number) {
   std::string problem;
   if (check_) {
@@ -245,98 +223,97 @@ void NodeSupervisor::start_check(int64_t number) {
   supervisor_.host_checked(number, problem, boot_millis());
 }
 
-void NodeSupervisor::kill_check() {
-  if (check_) check_->kill();
+void NodeSupervisor::poll_check() {
+  if (!check_) return;
+  const std::optional<CheckOutcome> outcome = check_->poll();
+  if (!outcome) return;
+  if (!outcome->unmade.empty()) warn_unchecked(outcome->unmade);
+  const int64_t number = std::exchange(check_, nullptr)->number();
+  supervisor_.host_checked(number, outcome->problem, boot_millis());
 }
 
 void NodeSupervisor::reap() {
-  if (check_) {
-    if (const std::optional<CheckOutcome> outcome = check_->poll()) {
-      if (!outcome->unmade.empty()) warn_unchecked(outcome->unmade);
-      const int64_t number = std::exchange(check_, nullptr)->number();
-      supervisor_.host_checked(number, outcome->problem, boot_millis());
-    }
-  }
-  if (!crew_) return;
-  for (size_t index = 0; index < crew_->workers.size(); ++index) {
-    const std::optional<int> status = crew_->workers[index].poll();
+  poll_check();
+  for (int index = 0; index < crew_.num_started(); ++index) {
+    const std::optional<int> status = crew_.poll(index);
     if (!status) continue;
-    sample_heartbeat(static_cast<int>(index));  // its last step, before its end
-    ended(static_cast<int>(index), *status);
+    sample_heartbeat(index);  // its last step, before its end
+    ended(index, *status);
   }
 }
 
 void NodeSupervisor::ended(int index, int status) {
-  const int rank = crew_->first_rank + index;
+  const Crew::Generation& generation = *crew_.generation();
+  const int rank = generation.first_rank + index;
   const auto tell = [&](Ending ending, const std::string& message) {
-    supervisor_.worker_ended(crew_->number, index, ending, message, boot_millis());
+    supervisor_.worker_ended(generation.number, index, ending, message, boot_millis());
   };
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   // On a terminal, Ctrl-C and a hang-up may reach a worker before they reach this process.
   const bool is_stop = signal == SIGINT || signal == SIGHUP ||
-                       (stop_requested_ && (signal == SIGTERM || signal == SIGUSR1));
+                       (stops_.any() && (signal == SIGTERM || signal == SIGUSR1));
   if (is_stop) return tell(Ending::kStoppedEarly, "stopped before it trained");
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kExitDone) return tell(Ending::kFinished, "");
-  const bool regroups = WIFEXITED(status) && WEXITSTATUS(status) == kExitRegroup;
-  const bool early = signal == SIGUSR2;  // before it knew how to save
-  if (regroups || early) {
-    in_memory_alone_ |= regroups && replicas_;
-    return tell(Ending::kRegrouped, "");
+  // SIGUSR2 came before it knew how to save.
+  const Ending ending = signal == 0         ? ending_of_exit(WEXITSTATUS(status))
+                        : signal == SIGUSR2 ? Ending::kRegrouped
+                                            : Ending::kCrashed;
+  if (ending == Ending::kRegrouped) in_memory_alone_ |= signal == 0 && crew_.replicas();
+  if (ending == Ending::kStopped && supervisor_.ends_workers()) {
+    return tell(Ending::kLostPeer, "it was told to end");
   }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kExitRequeue) {
-    if (supervisor_.ends_workers()) return tell(Ending::kLostPeer, "it was told to end");
-    return tell(Ending::kStopped, "");
-  }
+  if (was_asked_for(ending)) return tell(ending, "");
   const bool out_of_memory =
-      signal == SIGKILL && !supervisor_.ends_workers() && oom_kills() > crew_->oom_kills;
-  note_failure();
+      signal == SIGKILL && !supervisor_.ends_workers() && oom_kills() > generation.oom_kills;
+  failure_.notice(boot_millis());
   const std::optional<Error> report =
-      signal == 0 ? read_failure(crew_->rendezvous, rank) : std::nullopt;
-  const auto failure =
-      worker_failure(rank, status, report, rank_log(launch_.run_dir, rank), out_of_memory);
-  Ending ending =
-      signal == SIGKILL || signal == SIGTERM ? Ending::kKilled : ending_of(*failure, crew_->number);
-  if (out_of_memory) ending = Ending::kOutOfMemory;
-  const bool is_news = !failure_ || failure_generation_ != crew_->number ||
-                       (failure_->lost_peer && !failure->lost_peer);
-  if (is_news && !(signal != 0 && ending == Ending::kKilled && supervisor_.ends_workers())) {
-    failure_ = failure;
-    failure_generation_ = crew_->number;
-  }
-  tell(ending, failure->message);
+      signal == 0 ? read_failure(generation.rendezvous, rank) : std::nullopt;
+  const WorkerFailure failure =
+      worker_failure(rank, status, report, rank_log(launch_.run_dir, rank), out_of_memory,
+                     /*is_first=*/generation.number == 1);
+  const bool by_us = failure.ending == Ending::kKilled && supervisor_.ends_workers();
+  if (!by_us) failure_.add(failure, generation.number);
+  tell(failure.ending, failure.message);
 }
 
 void NodeSupervisor::write_stacks(const Action& action) {
-  failure_ = WorkerFailure{.rank = crew_->first_rank + action.worker,
-                           .code = ErrorCode::kInternal,
-                           .message = action.text};
-  failure_generation_ = crew_->number;
-  for (const WorkerProcess& worker : crew_->workers) {
-    if (!worker.running()) continue;
-    log::warn("the threads of rank {}, whose stacks are in its log:", worker.rank());
-    std::istringstream threads(ask_for_stacks(worker.pid()));
-    for (std::string line; std::getline(threads, line);) log::warn("{}", line);
+  const Crew::Generation& generation = *crew_.generation();
+  failure_.set({.rank = generation.first_rank + action.worker,
+                .ending = Ending::kHung,
+                .message = action.text},
+               generation.number);
+  crew_.write_stacks();
+}
+
+void NodeSupervisor::handle(int signal) {
+  if (signal == SIGCHLD || signal == wake_signal()) return;
+  const Millis now = boot_millis();
+  const StopRequests::Asks asks = stops_.hear(signal, now);
+  if (asks == StopRequests::Asks::kNothing) return;
+  const bool at_once = asks == StopRequests::Asks::kEndAtOnce;
+  const int64_t saved = crew_.saved_step();
+  supervisor_.asked_to_stop(signal, at_once, now);
+  perform();
+  if (at_once && exit_) {
+    unsaved_since_ = saved;
+    exit_->message += saved > 0 ? fmt::format("; nothing was saved since step {}", saved)
+                                : std::string("; nothing was saved so far");
   }
 }
 
 void NodeSupervisor::sample_heartbeats() {
-  if (!crew_) return;
-  heartbeats_.permitted_until() = supervisor_.permitted_until();
-  for (size_t index = 0; index < crew_->workers.size(); ++index) {
-    if (crew_->workers[index].running()) sample_heartbeat(static_cast<int>(index));
+  if (crew_.generation() == nullptr) return;
+  crew_.permit_until(supervisor_.permitted_until());
+  for (int index = 0; index < crew_.num_started(); ++index) {
+    if (crew_.runs(index)) sample_heartbeat(index);
   }
 }
 
-// A worker that waits with a deadline of its own makes progress as long as that lasts.
 void NodeSupervisor::sample_heartbeat(int index) {
   const Millis now = boot_millis();
-  const HeartbeatSlot& slot = heartbeats_.slot(index);
-  Crew::Seen& seen = crew_->seen[static_cast<size_t>(index)];
-  const int64_t progress = slot.progress.load();
-  if (std::exchange(seen.progress, progress) != progress) ++seen.told;
-  supervisor_.heartbeat(crew_->number, index, seen.told, slot.step.load(),
-                        slot.excused_until.load() > now, now);
-  supervisor_.worked(crew_->number, index, slot.step.load(), slot.work_us.load(), now);
+  const int64_t generation = crew_.generation()->number;
+  const Crew::Heartbeat beat = crew_.heartbeat(index, now);
+  supervisor_.heartbeat(generation, index, beat.progress, beat.step, beat.waits, now);
+  supervisor_.worked(generation, index, beat.step, beat.work_us, now);
 }
 
 void NodeSupervisor::hear(const StoreThread::Answer& answer) {
@@ -346,10 +323,8 @@ void NodeSupervisor::hear(const StoreThread::Answer& answer) {
   } else if (answer.problem.empty() && std::exchange(store_failed_, false)) {
     log::info("the rendezvous store answers again");
   }
-  const bool any_runs = crew_ && std::any_of(crew_->workers.begin(), crew_->workers.end(),
-                                             [](const auto& worker) { return worker.running(); });
   // Training that is under way goes on for as long as it may without the store.
-  if (answer.refuses && !any_runs && !exit_) exit_ = Verdict{kExitUsage, answer.problem};
+  if (answer.refuses && !crew_.any_runs() && !exit_) exit_ = Verdict{kExitUsage, answer.problem};
   if (answer.of_exchange) {
     supervisor_.exchanged(answer.view, boot_millis());
   } else {
@@ -378,11 +353,6 @@ void NodeSupervisor::count_waiting() {
   const Millis now = boot_millis();
   if (supervisor_.is_waiting()) waited_ += now - looked_;
   looked_ = now;
-}
-
-// The first sign of it counts; a generation that was asked to stop has none.
-void NodeSupervisor::note_failure() {
-  if (!known_) known_ = boot_millis();
 }
 
 }  // namespace skein

@@ -133,10 +133,6 @@ void join_machines(const Config& config, const Meeting& meeting, const Rendezvou
 
 }  // namespace
 
-bool is_mistake(ErrorCode code) {
-  return code != ErrorCode::kPeerLost && code != ErrorCode::kInternal && code != ErrorCode::kIo;
-}
-
 void tell_cores(const Config& config, int64_t workers) {
   if (!has_tight_quota()) return;
   log::info("cores: {}", cores_text());

@@ -33,8 +33,6 @@ struct MadeFolder {
 int start_workers(const NamedConfig& named, const Config& config, const Meeting& meeting,
                   const std::vector<std::string>& copies, const MadeFolder& folder);
 
-// Whether an error is the user's mistake; other errors are failures of the machine or of skein.
-bool is_mistake(ErrorCode code);
 // Says how many cores are used where a control group allows the time of fewer than there are, and
 // warns where the configuration wants more threads than that. `workers`: of this machine.
 void tell_cores(const Config& config, int64_t workers);

@@ -9,8 +9,6 @@
 
 #include "skein/base/files/open_file.h"
 #include "skein/base/text/json_text.h"
-#include "skein/launch/exit_codes.h"
-#include "skein/launch/node/workers.h"
 
 namespace skein {
 namespace {
@@ -51,36 +49,31 @@ std::optional<Error> read_failure(const fs::path& rendezvous_folder, int rank) {
   }
 }
 
-std::optional<WorkerFailure> worker_failure(int rank, int status,
-                                            const std::optional<Error>& report, const fs::path& log,
-                                            bool out_of_memory) {
+WorkerFailure worker_failure(int rank, int status, const std::optional<Error>& report,
+                             const fs::path& log, bool out_of_memory, bool is_first) {
   WorkerFailure failure;
   failure.rank = rank;
   std::string what;
   if (WIFSIGNALED(status)) {
+    const int signal = WTERMSIG(status);
     failure.code = ErrorCode::kPeerLost;
-    what = killed_text(WTERMSIG(status), out_of_memory);
+    failure.ending = out_of_memory                            ? Ending::kOutOfMemory
+                     : signal == SIGKILL || signal == SIGTERM ? Ending::kKilled
+                                                              : Ending::kCrashed;
+    what = killed_text(signal, out_of_memory);
+  } else if (report) {
+    failure.code = report->code();
+    failure.ending = ending_of(report->code(), is_first);
+    failure.told = true;
+    what = fmt::format("failed: {}", report->what());
   } else {
     const int exit_code = WEXITSTATUS(status);
-    if (exit_code == 0 || exit_code == kExitRequeue) return std::nullopt;
-    if (report) {
-      failure.code = report->code();
-      failure.lost_peer = report->code() == ErrorCode::kPeerLost;
-      failure.told = true;
-      what = fmt::format("failed: {}", report->what());
-    } else {
-      failure.code = exit_code == kExitUsage ? ErrorCode::kUsage : ErrorCode::kInternal;
-      what = fmt::format("ended with exit code {} without saying why", exit_code);
-    }
+    failure.code = error_code_of_exit(exit_code, ErrorCode::kInternal);
+    failure.ending = ending_of_exit(exit_code);
+    what = fmt::format("ended with exit code {} without saying why", exit_code);
   }
   failure.message = fmt::format("rank {} {} (log: {})", rank, what, log.string());
   return failure;
-}
-
-const WorkerFailure& cause_of(std::span<const WorkerFailure> failures) {
-  const auto cause = std::find_if(failures.begin(), failures.end(),
-                                  [](const WorkerFailure& failure) { return !failure.lost_peer; });
-  return cause == failures.end() ? failures.front() : *cause;
 }
 
 int64_t oom_kills() {

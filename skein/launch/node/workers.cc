@@ -9,10 +9,10 @@
 #include <cstdlib>
 #include <utility>
 
+#include "skein/base/ending.h"
 #include "skein/base/exception.h"
 #include "skein/base/shared/heartbeat.h"
 #include "skein/base/text/log.h"
-#include "skein/launch/exit_codes.h"
 #include "skein/launch/node/node_supervisor.h"
 #include "skein/launch/node/worker_failure.h"
 #include "skein/launch/node/worker_orders.h"

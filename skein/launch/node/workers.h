@@ -105,8 +105,4 @@ int run_as_worker(const RankInfo& rank_info, const std::string& rendezvous, cons
 // has ended already.
 void die_with_parent(int64_t parent_pid);
 
-// A worker's failure report for the parent, written atomically: <rendezvous_folder>/failed-00003.
-void report_failure(const fs::path& rendezvous_folder, int rank, const Error& error);
-std::optional<Error> read_failure(const fs::path& rendezvous_folder, int rank);
-
 }  // namespace skein

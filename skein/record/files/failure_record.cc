@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "skein/base/ending.h"
 #include "skein/base/text/log.h"
 #include "skein/record/files/events.h"
 #include "skein/record/files/metrics.h"
@@ -60,8 +61,7 @@ std::optional<int64_t> last_known_step(const fs::path& run_dir) {
 void record_failure(const fs::path& run_dir, int rank, const Error& error, bool fatal) noexcept {
   try {
     // A start that was refused is no failure of the run in this folder, and its user was told.
-    const bool is_refusal = error.code() == ErrorCode::kBusy || error.code() == ErrorCode::kUsage;
-    if (is_refusal || !fs::exists(run_dir / "events.jsonl")) return;
+    if (is_refusal(error.code()) || !fs::exists(run_dir / "events.jsonl")) return;
     OrderedJson fields = OrderedJson::object();
     if (const auto step = last_known_step(run_dir)) fields["step"] = *step;
     fields["rank"] = rank;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "skein/base/ending.h"
 #include "skein/base/error.h"
 #include "skein/checkpoint/find/run_lock.h"
 #include "skein/config/config.h"
@@ -202,11 +203,6 @@ class ReportReader {
       told_by_generation_ = true;
     }
     is_explained_ = true;
-  }
-
-  // Without a cause of their own, the workers that went on ended because their peers did.
-  static bool is_loss_of_machine(const std::string& cause) {
-    return cause == "machine" || cause == "lost peer" || cause == "cut off";
   }
 
   // In place of what the workers of the other machines said.

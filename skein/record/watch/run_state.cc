@@ -1,19 +1,12 @@
 #include "skein/record/watch/run_state.h"
 
 #include <algorithm>
-#include <array>
 
-#include "skein/base/error.h"
+#include "skein/base/ending.h"
 #include "skein/record/files/event_fields.h"
 
 namespace skein {
 namespace {
-
-// The causes that a generation event names, all of them there from the beginning: a rate needs a
-// value to begin with.
-constexpr std::array<const char*, 11> kCauses = {"crashed",    "killed",     "no memory", "hung",
-                                                 "cut off",    "no storage", "lost peer", "machine",
-                                                 "not finite", "regrouped",  "wrong bits"};
 
 std::string label(const char* name, std::string value) {
   std::replace(value.begin(), value.end(), ' ', '_');
@@ -82,7 +75,8 @@ void RunState::add_failures(PrometheusText& text) const {
   };
   text.family("restarts_total", "counter", "Generations that followed a failure, by its cause.");
   std::map<std::string, int64_t> restarts = restarts_by_cause_;
-  for (const char* cause : kCauses) restarts.try_emplace(cause, 0);
+  // All of them are there from the beginning: a rate needs a value to begin with.
+  for (const std::string& cause : restart_causes()) restarts.try_emplace(cause, 0);
   for (const auto& [cause, count] : restarts) text.sample(count, label("cause", cause));
   text.counter("starts_total", number_of(events_by_name_, "start"), "Times that training began.");
   text.counter("fatal_failures_total", fatal_failures_, "Failures that ended a launch.");

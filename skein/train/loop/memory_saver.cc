@@ -11,34 +11,20 @@
 #include "skein/train/start/consensus.h"
 
 namespace skein {
-namespace {
 
-std::vector<TensorSpec> specs_of(const std::vector<StateTensor>& tensors) {
-  std::vector<TensorSpec> specs;
-  for (const StateTensor& tensor : tensors) specs.push_back(tensor.spec);
-  return specs;
-}
-
-}  // namespace
-
-MemorySaver::MemorySaver(const Config& config, Communicator& world, Device& device,
-                         const std::string& start_id, const std::vector<StateTensor>& tensors,
-                         ReplicaPlace place, int64_t first_number)
-    : config_(config),
-      world_(world),
-      on_processor_(!device.own_memory().has_value()),
-      is_first_(world.rank() == 0),
-      tensors_(tensors),
-      writer_({.place = std::move(place),
-               .save = start_id,
-               .first_number = first_number,
-               .rank = world.rank(),
-               .num_ranks = world.size(),
+MemorySaver::MemorySaver(const PreparedRun& run)
+    : run_(run),
+      on_processor_(!run.device->own_memory().has_value()),
+      writer_({.place = *run.launch.replicas,
+               .save = run.launch.start_id,
+               .first_number = run.beginning.next_copy(),
+               .rank = run.world.rank(),
+               .num_ranks = run.world.size(),
                .copy =
-                   [&device](void* to, const void* from, size_t bytes) {
+                   [&device = *run.device](void* to, const void* from, size_t bytes) {
                      device.download(to, from, static_cast<int64_t>(bytes));
                    }},
-              specs_of(tensors)) {}
+              specs_of(run.programs.tensors)) {}
 
 CopyReport MemorySaver::report() {
   CopyReport report{.step_us = std::round(step_seconds_ * 1e6)};
@@ -60,11 +46,11 @@ void MemorySaver::hear(const StepResult& result, double step_seconds) {
   whole_ = result.copied;
   if (!whole_ || !std::exchange(measures_, false)) return;
   const double share = result.copy_us / std::max(1.0, result.step_us);
-  if (config_.checkpoint.memory_every_steps > 0 || !std::isfinite(share)) return;
+  if (run_.config.checkpoint.memory_every_steps > 0 || !std::isfinite(share)) return;
   const bool is_settled = share_ >= 0;
   share_ = is_settled ? (1 - kNewest) * share_ + kNewest * share : share;
   every_steps_ = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(share_ / kCopyShare)));
-  if (is_settled || !is_first_) return;
+  if (is_settled || !run_.is_first()) return;
   const std::string when =
       every_steps_ == 1 ? "after every step" : fmt::format("every {} steps", every_steps_);
   log::info("the state is copied to memory {}: a copy costs {:.1f} % of a step", when,
@@ -73,7 +59,7 @@ void MemorySaver::hear(const StepResult& result, double step_seconds) {
 
 bool MemorySaver::due(int64_t step) const {
   if (!whole_) return false;
-  const int64_t every = config_.checkpoint.memory_every_steps;
+  const int64_t every = run_.config.checkpoint.memory_every_steps;
   return every > 0 ? step % every == 0 : step - last_ >= every_steps_;
 }
 
@@ -84,7 +70,7 @@ void MemorySaver::save(TrainingState state, const Executor& executor) {
   cold_saves_ = std::max(0, cold_saves_ - 1);
   if (failed_) return;
   try {
-    writer_.begin(std::move(state), state_views(executor, tensors_));
+    writer_.begin(std::move(state), state_views(executor, run_.programs.tensors));
   } catch (const std::exception& error) {
     failed_ = true;
     log::warn("no more copies of the state are kept in memory: {}", error.what());
@@ -105,7 +91,7 @@ bool MemorySaver::is_whole_everywhere() {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   const int64_t lacks = failed_ || !report().is_whole ? 1 : 0;
-  const std::vector<int64_t> of_all = values_of_all(world_, {&lacks, 1});
+  const std::vector<int64_t> of_all = values_of_all(run_.world, {&lacks, 1});
   return std::count(of_all.begin(), of_all.end(), 0) == std::ssize(of_all);
 }
 

@@ -9,17 +9,11 @@
 #pragma once
 
 #include <chrono>
-#include <memory>
-#include <string>
-#include <vector>
 
-#include "skein/comm/communicator.h"
-#include "skein/config/config.h"
 #include "skein/replica/writer.h"
-#include "skein/runtime/device.h"
 #include "skein/runtime/executor.h"
 #include "skein/train/loop/step_runner.h"
-#include "skein/weights/training_state.h"
+#include "skein/train/start/prepared_run.h"
 
 namespace skein {
 
@@ -27,10 +21,8 @@ class MemorySaver {
  public:
   static constexpr double kNewest = 0.25;
 
-  // `tensors` must outlive it. `first_number`: ReplicaWriterOptions::first_number.
-  MemorySaver(const Config& config, Communicator& world, Device& device,
-              const std::string& start_id, const std::vector<StateTensor>& tensors,
-              ReplicaPlace place, int64_t first_number);
+  // `run`, which has a place for copies, must outlive it.
+  explicit MemorySaver(const PreparedRun& run);
   // What this rank tells the others with its next step.
   CopyReport report();
   // What all told in a step that took so long here.
@@ -47,11 +39,8 @@ class MemorySaver {
 
  private:
   bool is_whole_everywhere();
-  const Config& config_;
-  Communicator& world_;
+  const PreparedRun& run_;
   const bool on_processor_;  // what happens beside the training takes time from it
-  const bool is_first_;
-  const std::vector<StateTensor>& tensors_;
   ReplicaWriter writer_;
   bool failed_ = false;             // here
   bool whole_ = true;               // the newest save, everywhere

@@ -6,44 +6,27 @@
 #include "skein/train/start/consensus.h"
 
 namespace skein {
-namespace {
 
-std::vector<TensorSpec> specs_of(const std::vector<StateTensor>& tensors) {
-  std::vector<TensorSpec> specs;
-  for (const StateTensor& tensor : tensors) specs.push_back(tensor.spec);
-  return specs;
+Saver::Saver(const PreparedRun& run)
+    : run_(run), writer_(checkpoint_dir(run.config), options(), specs_of(run.programs.tensors)) {
+  wait_for_all(run_.world, "what is left of an earlier start is gone");
 }
 
-}  // namespace
-
-int64_t Saver::snapshot_bytes(const std::vector<StateTensor>& tensors) {
-  return CheckpointWriter::snapshot_bytes(specs_of(tensors));
-}
-
-Saver::Saver(const Config& config, Communicator& world, Device& device, const std::string& start_id,
-             std::vector<StateTensor> tensors, RunLog* log, const RunLocks* locks)
-    : world_(world),
-      device_(device),
-      log_(log),
-      tensors_(std::move(tensors)),
-      writer_(checkpoint_dir(config), options(config, start_id, locks), specs_of(tensors_)) {
-  wait_for_all(world_, "what is left of an earlier start is gone");
-}
-
-CheckpointWriterOptions Saver::options(const Config& config, const std::string& start_id,
-                                       const RunLocks* locks) {
+CheckpointWriterOptions Saver::options() const {
+  const Config& config = run_.config;
   CheckpointWriterOptions options;
   options.retention = {config.checkpoint.keep, config.checkpoint.permanent_every_steps,
                        config.checkpoint.best_by};
   options.async = config.checkpoint.async;
-  options.rank = world_.rank();
-  options.num_ranks = world_.size();
+  options.rank = run_.world.rank();
+  options.num_ranks = run_.world.size();
+  const std::string& start_id = run_.launch.start_id;
   std::transform(start_id.begin(), start_id.end(), std::back_inserter(options.save_id),
                  [](unsigned char letter) { return std::tolower(letter); });
   options.copy = [this](void* to, const void* from, size_t bytes) {
-    device_.download(to, from, static_cast<int64_t>(bytes));
+    run_.device->download(to, from, static_cast<int64_t>(bytes));
   };
-  if (locks != nullptr) options.before_commit = [locks] { locks->require(); };
+  if (run_.locks) options.before_commit = [this] { run_.locks->require(); };
   options.should_abort = [this] { return peer_lost_.load(); };
   return options;
 }
@@ -55,17 +38,17 @@ void Saver::go_on_from(int64_t step, std::shared_ptr<const CheckpointHold> paren
 
 void Saver::save(TrainingState state, const Executor& executor) {
   saved_step_ = state.step;
-  if (log_) log_->checkpoint_begin(saved_step_);
-  writer_.begin(std::move(state), state_views(executor, tensors_));
+  if (run_.log) run_.log->checkpoint_begin(saved_step_);
+  writer_.begin(std::move(state), state_views(executor, run_.programs.tensors));
   // A rank's storage may be slow. This barrier waits longer than the next step's collectives would.
-  wait_for_all(world_, "every rank has begun to save");
+  wait_for_all(run_.world, "every rank has begun to save");
 }
 
 void Saver::collect() {
   while (const auto saved = writer_.poll()) {
     if (saved->ok()) {
       Result<SavedCheckpoint> copy = *saved;
-      if (log_) log_->checkpoint_commit(copy.value());
+      if (run_.log) run_.log->checkpoint_commit(copy.value());
       good_step_ = copy.value().step;
       parent_.reset();  // this run has a checkpoint of its own
       failure_.reset();
@@ -74,7 +57,7 @@ void Saver::collect() {
       // The state itself is bad, or the folder is another run's: later saves would fail as well.
       const ErrorCode code = failure_->code();
       if (code == ErrorCode::kNotFinite || code == ErrorCode::kBusy) throw *failure_;
-      if (log_) log_->checkpoint_failed(saved_step_, saved->error());
+      if (run_.log) run_.log->checkpoint_failed(saved_step_, saved->error());
     }
   }
 }

@@ -10,30 +10,19 @@
 #include <atomic>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "skein/checkpoint/find/hold.h"
 #include "skein/checkpoint/save/writer.h"
-#include "skein/comm/communicator.h"
-#include "skein/config/config.h"
-#include "skein/record/log/run_log.h"
-#include "skein/runtime/device.h"
 #include "skein/runtime/executor.h"
-#include "skein/train/start/resume.h"
-#include "skein/weights/training_state.h"
+#include "skein/train/start/prepared_run.h"
 
 namespace skein {
 
 class Saver {
  public:
-  // Reserves host memory for a snapshot. `log` and `locks` are rank 0's, and null on other ranks.
-  // All arguments must outlive the saver.
-  Saver(const Config& config, Communicator& world, Device& device, const std::string& start_id,
-        std::vector<StateTensor> tensors, RunLog* log, const RunLocks* locks);
-  static int64_t snapshot_bytes(const std::vector<StateTensor>& tensors);
+  // Reserves host memory for a snapshot. `run` must outlive the saver.
+  explicit Saver(const PreparedRun& run);
   int64_t snapshot_bytes() const { return writer_.snapshot_bytes(); }
-  const std::vector<StateTensor>& tensors() const { return tensors_; }
 
   // Sets the step of the checkpoint that is there, 0 for a new run. `parent` is held until this run
   // has saved a checkpoint of its own.
@@ -53,13 +42,9 @@ class Saver {
   int64_t good_step() const { return good_step_; }    // of the newest complete checkpoint
 
  private:
-  CheckpointWriterOptions options(const Config& config, const std::string& start_id,
-                                  const RunLocks* locks);
+  CheckpointWriterOptions options() const;
 
-  Communicator& world_;
-  Device& device_;
-  RunLog* const log_;
-  const std::vector<StateTensor> tensors_;
+  const PreparedRun& run_;
   std::atomic<bool> peer_lost_ = false;
   CheckpointWriter writer_;
   std::shared_ptr<const CheckpointHold> parent_;

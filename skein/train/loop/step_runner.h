@@ -88,6 +88,7 @@ class StepRunner {
   void evaluate(const Batch& batch, LossSum& sum);
 
   Executor& executor() { return executor_; }
+  const Executor& executor() const { return executor_; }
   const StepSpec& spec() const { return spec_; }
 
  private:

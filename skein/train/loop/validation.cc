@@ -1,26 +1,31 @@
-// Validation: each set is read once, or up to validate.batches of it.
+#include "skein/train/loop/validation.h"
+
 #include <algorithm>
-#include <utility>
 
 #include "skein/base/machine/clock.h"
 #include "skein/base/text/log.h"
 #include "skein/base/text/units.h"
 #include "skein/model/decoder.h"
 #include "skein/train/loop/in_step.h"
-#include "skein/train/loop/trainer.h"
 #include "skein/train/start/consensus.h"
 
 namespace skein {
 
+Validation::Validation(PreparedRun& run, StepRunner& runner, const StopSignals& signals)
+    : run_(run),
+      runner_(runner),
+      signals_(signals),
+      best_(run.config.checkpoint.best_by, run.config.run.stop_after_worse) {}
+
 // "before step 1, every 100 steps and at the end"
-std::string Trainer::validation_times() const {
+std::string Validation::times() const {
   std::vector<std::string> times;
-  const int64_t every = config_.validate.every_steps;
-  if (config_.validate.before_training && beginning_->step() == 0) {
+  const int64_t every = run_.config.validate.every_steps;
+  if (run_.config.validate.before_training && run_.beginning.step() == 0) {
     times.emplace_back("before step 1");
   }
   if (every > 0) times.push_back(every == 1 ? "every step" : fmt::format("every {} steps", every));
-  if (every == 0 || config_.run.steps % every != 0) times.emplace_back("at the end");
+  if (every == 0 || run_.config.run.steps % every != 0) times.emplace_back("at the end");
   std::string text;
   for (size_t i = 0; i < times.size(); ++i) {
     text += (i == 0 ? "" : i + 1 == times.size() ? " and " : ", ") + times[i];
@@ -28,21 +33,21 @@ std::string Trainer::validation_times() const {
   return text;
 }
 
-// A rank counts its own lanes, and all read as many rows as the fullest lane of any has. Says what
-// a validation costs.
-void Trainer::agree_on_validation(bool tells) {
-  auto& sets = inputs_->validation_sets();
+// A rank counts its own lanes.
+void Validation::agree(bool tells) {
+  auto& sets = run_.inputs.validation_sets();
   if (sets.empty()) return;
   std::vector<int64_t> mine;
   for (RunInputs::ValidationSet& set : sets) {
-    const Packer::Holding holding = set.batches.count(num_readers(config_));
-    const bool counts = layout_.is_first_of_replica();  // others have the same lanes
+    const Packer::Holding holding = set.batches.count(num_readers(run_.config));
+    const bool counts = run_.layout.is_first_of_replica();  // others have the same lanes
     mine.insert(mine.end(),
                 {holding.most_rows, counts ? holding.tokens : 0, holding.is_all ? 0 : 1});
   }
-  const std::vector<int64_t> all = values_of_all(world_, mine);
+  const std::vector<int64_t> all = values_of_all(run_.world, mine);
+  const int64_t length = run_.config.data.sequence_length;
   const double flops_per_token =
-      training_flops_per_token(inputs_->model(), config_.data.sequence_length) / 3;  // forward
+      training_flops_per_token(run_.inputs.model(), length) / 3;  // forward
   size_t at = 0;
   for (RunInputs::ValidationSet& set : sets) {
     int64_t most_rows = 0, tokens = 0, cut = 0;
@@ -56,48 +61,46 @@ void Trainer::agree_on_validation(bool tells) {
     set.is_all = cut == 0;
     if (!tells) continue;
     const int64_t batches = set.batches.num_batches();
-    const int64_t rows = batches * config_.batch.global_sequences;
+    const int64_t rows = batches * run_.config.batch.global_sequences;
     const double seconds =
-        flops_per_token * static_cast<double>(rows * config_.data.sequence_length) / ceiling_flops_;
+        flops_per_token * static_cast<double>(rows * length) / run_.ceiling_flops;
     log::info(
         "validation {}: {} {} tokens of {} in {} batch{}, at least {} each time (at the rate of "
         "large products)",
-        only_validates_ ? "alone" : validation_times(), cut == 0 ? "all" : "the first",
+        run_.only_validates() ? "alone" : times(), cut == 0 ? "all" : "the first",
         format_count(static_cast<double>(tokens)), set.path, batches, batches == 1 ? "" : "es",
         format_short_duration(seconds));
   }
 }
 
-void Trainer::validate() {
-  for (RunInputs::ValidationSet& set : inputs_->validation_sets()) validate(set);
+std::vector<Validated> Validation::validate(int64_t step) {
+  std::vector<Validated> all;
+  for (RunInputs::ValidationSet& set : run_.inputs.validation_sets()) {
+    all.push_back(validate(step, set));
+  }
+  return all;
 }
 
-Trainer::Validated Trainer::validate(RunInputs::ValidationSet& set) {
-  if (set.batches.num_batches() == 0) agree_on_validation(false);
+Validated Validation::validate(int64_t step, RunInputs::ValidationSet& set) {
+  if (set.batches.num_batches() == 0) agree(false);
   const auto start = Clock::now();
   StepRunner::LossSum sum;
   set.batches.rewind();
   while (const Batch* batch = set.batches.next()) {
-    if (const int signal = signals_.requested(); only_validates_ && signal != 0) {
+    if (const int signal = signals_.requested(); run_.only_validates() && signal != 0) {
       fail(ErrorCode::kIo, "stopped by {} before the validation had ended", signal_name(signal));
     }
-    in_step(step_, *device_, [&] { runner_->evaluate(*batch, sum); });
+    in_step(step, *run_.device, [&] { runner_.evaluate(*batch, sum); });
   }
   const double seconds = seconds_since(start);
-  if (log_) log_->validation(step_, set.name, sum.mean(), sum.num_tokens, seconds);
+  if (run_.log) run_.log->validation(step, set.name, sum.mean(), sum.num_tokens, seconds);
   // Rank 0's, since all must decide alike.
   if (best_.is_watched()) {
-    best_.observe(step_, set.name, sum_over_ranks(world_, is_first() ? sum.mean() : 0));
+    const double loss = sum_over_ranks(run_.world, run_.is_first() ? sum.mean() : 0);
+    best_.observe(step, set.name, loss);
   }
-  leave_out(seconds_since(start));
   return {set.name,   set.path, sum.mean(), sum.num_tokens, set.batches.num_batches(),
           set.is_all, seconds};
-}
-
-std::vector<Trainer::Validated> Trainer::validate_all() {
-  std::vector<Validated> all;
-  for (RunInputs::ValidationSet& set : inputs_->validation_sets()) all.push_back(validate(set));
-  return all;
 }
 
 }  // namespace skein
