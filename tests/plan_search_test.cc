@@ -192,6 +192,14 @@ TEST(PlanSearch, TriesPairsOfMicroBatches) {
   EXPECT_FALSE(paired.contains("with_pairs"));
 }
 
+TEST(PlanSearch, FindsLayoutsIfTheConfiguredOneCannotSplitTheTokens) {
+  const Overrides odd = {"parallel.tensor=2", "data.sequence_length=33", "batch.micro_sequences=1"};
+  const Arguments on_two = {"--ranks", "2", "--hardware", h100()};
+  expect_refused(run_skein(job().arguments("plan", "plan", odd) + on_two), 2,
+                 {"tensor is 2", "33"});
+  EXPECT_FALSE(json_of(odd, on_two + Arguments{"--search"}).empty());
+}
+
 TEST(PlanSearch, SaysWhatOfTheExchangeIsExposed) {
   const std::vector<std::string> model = {
       // of several buckets of gradients

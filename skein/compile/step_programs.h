@@ -56,6 +56,10 @@ struct StepSpec {
   int64_t head_block_tokens = 0;   // DecoderOptions
   bool documents = true;           // DecoderOptions
   bool repeatable = true;          // DecoderOptions
+
+  // The schedule of a step: empty micro-batches are scheduled, too. Derived from the members above,
+  // since a run whose batches grow changes micro_batches.
+  PipelineShape pipeline() const;
 };
 
 // DecoderOptions::head_block_tokens of training. Every block of the head reads and writes the fp32
@@ -84,6 +88,9 @@ KernelTable training_kernels(const Config& config);
 // The device of [device] for the worker `local_rank` of this node.
 std::unique_ptr<Device> training_device(const Config& config, int local_rank = 0);
 
+// The dtype of AdamW's moments.
+DType moments_dtype(const PrecisionConfig& precision);
+
 StepSpec step_spec(const Config& config, const DecoderConfig& model,
                    const ParallelLayout& layout = {});
 
@@ -93,7 +100,6 @@ bool runs_one_micro_batch(const StepSpec& spec);
 // The micro-batches of a virtual rank in a step, the same for all.
 int64_t micro_batches_of_virtual_rank(const StepSpec& spec);
 
-PipelineShape pipeline_shape(const StepSpec& spec);
 // Parameters that both the first and the last pipeline stage use, as tied embeddings; the first
 // stage stores them.
 std::set<std::string> shared_parameters(const StepSpec& spec);

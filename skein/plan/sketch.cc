@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "skein/model/decoder.h"
+#include "skein/plan/planned_run.h"
 #include "skein/plan/process_bytes.h"
 
 namespace skein {
@@ -27,20 +28,19 @@ std::vector<StagePlan> plan_chunks(const PlanRequest& request, int64_t stages, i
   small.config.parallel.virtual_stages = 1;
   small.model.num_hidden_layers = stages * layers;
   small.ranks = stages * per_stage;
+  const PlannedRun run(small.config, small.model, small.ranks);
   std::optional<TrainingGraphs> whole;
   std::vector<StagePlan> plans;
   for (int64_t stage = 0; stage < stages; ++stage) {
-    const ParallelLayout layout =
-        parallel_layout(small.config, small.model, small.ranks, stage * per_stage);
-    StepSpec spec = step_spec(small.config, small.model, layout);
+    StepSpec spec = run.spec_of(stage, /*data_rank=*/0);
     spec.update.bucket_bytes = bucket_bytes(num_parameters(request.model));
-    const Pricing pricing(request.hardware, layout.mesh, compute_dtype(spec.update.precision));
+    const Pricing pricing(request.hardware, spec.layout.mesh, compute_dtype(spec.update.precision));
     // The layouts that are planned in full are checked.
     if (!whole) whole = whole_graphs(spec, {}, Checks::kNone);
     const TrainingGraphs graphs = stage_graphs(*whole, spec, {}, Checks::kNone);
     StagePlan plan = plan_stage(spec, graphs, request.kernels, pricing, Checks::kNone);
     const int64_t slots =
-        max_in_flight(stage_tasks(pipeline_shape(spec), stage), plan.chunks.front().chunk);
+        max_in_flight(stage_tasks(spec.pipeline(), stage), plan.chunks.front().chunk);
     for (const size_t arena : {kActivations, kHostActivations}) plan.arena_bytes[arena] /= slots;
     plans.push_back(std::move(plan));
   }
@@ -123,13 +123,13 @@ SketchCache::Entry sketch_chunks(const PlanRequest& request, const PipelineShape
 
 Plan sketch_plan(const PlanRequest& request, SketchCache& cache) {
   Plan plan;
-  plan.layout = parallel_layout(request.config, request.model, request.ranks, 0);
+  const PlannedRun run(request.config, request.model, request.ranks);
+  plan.layout = run.layout();
   plan.num_parameters = num_parameters(request.model);
   plan.hardware = request.hardware;
   plan.threads = request.threads;
-  const StepSpec spec = step_spec(request.config, request.model,
-                                  plan.layout.at_data_rank(plan.layout.shares().kinds().front()));
-  const PipelineShape shape = pipeline_shape(spec);
+  const StepSpec spec = run.spec_of(0, run.layout().shares().kinds().front());
+  const PipelineShape shape = spec.pipeline();
   const auto sketches = sketch_chunks(request, shape, cache);
   const auto layers = chunk_layers(request.model.num_hidden_layers, shape.num_chunks());
   const int64_t bytes_of_process =

@@ -89,9 +89,9 @@ StagePlan plan_stage(const StepSpec& spec, const TrainingGraphs& graphs, const K
 // Bytes of the batches that are loaded ahead.
 int64_t loader_bytes(const StepSpec& spec);
 
-// The snapshot bytes of `num_ranks` ranks of the stage, beginning with the spec's rank.
+// The snapshot bytes of `num_ranks` ranks of the spec's stage, beginning with `first_rank`.
 std::vector<int64_t> rank_snapshot_bytes(const StepSpec& spec, const TrainingGraphs& graphs,
-                                         int64_t num_ranks);
+                                         int64_t first_rank, int64_t num_ranks);
 
 // What the rank of the stage that sends most sends in a step.
 Wire largest_wire(const ProgramSet& programs, const ProgramRuns& runs);

@@ -54,8 +54,8 @@ struct LayoutBounds::Exchange {
 LayoutBounds::LayoutBounds(const PlanRequest& request, SketchCache& sketches)
     : request_(request),
       sketches_(sketches),
-      update_(
-          step_spec(request.config, request.model, {.mesh = Mesh::standard(1, 1, 1, 1)}).update),
+      precision_(parse_precision(request.config.precision.mode)),
+      moments_(moments_dtype(request.config.precision)),
       num_parameters_(static_cast<double>(num_parameters(request.model))) {
   // Many sequences start fewer ops a token, few lose less to alignment.
   for (const RecomputePolicy policy :
@@ -127,10 +127,10 @@ LayoutBounds::Exchange LayoutBounds::exchange_of(const LayoutChoice& choice) con
       kSlack * num_parameters_ / static_cast<double>(choice.tensor * choice.pipeline);
   exchange.sums =
       collective_seconds(CollectiveKind::kReduceScatter, 4 * parameters, place, request_.hardware);
-  exchange.gathers = collective_seconds(
-      CollectiveKind::kAllGather,
-      parameters * static_cast<double>(size_of(compute_dtype(update_.precision))), place,
-      request_.hardware);
+  exchange.gathers =
+      collective_seconds(CollectiveKind::kAllGather,
+                         parameters * static_cast<double>(size_of(compute_dtype(precision_))),
+                         place, request_.hardware);
   return exchange;
 }
 
@@ -139,8 +139,8 @@ ArenaBytes LayoutBounds::bytes_of(const LayoutChoice& choice, const LayoutSizes&
   const MemoryConfig& memory = request_.config.memory;
   const auto copies = static_cast<double>(choice.data * choice.context);
   const double parameters = num_parameters_ / static_cast<double>(choice.tensor * choice.pipeline);
-  const double moments = 2.0 * static_cast<double>(size_of(update_.moments)) +
-                         (update_.precision == Precision::kMixed ? 4.0 : 0.0);
+  const double moments =
+      2.0 * static_cast<double>(size_of(moments_)) + (precision_ == Precision::kMixed ? 4.0 : 0.0);
   const bool reduced_early = choice.zero >= 2 && sizes.micro_batches == 1;
   const bool in_pairs = choice.pairs && sizes.of_virtual_rank > 1;
   const int64_t in_flight = in_pairs ? kPairSlots : std::min(choice.pipeline, sizes.micro_batches);
@@ -150,7 +150,7 @@ ArenaBytes LayoutBounds::bytes_of(const LayoutChoice& choice, const LayoutSizes&
   const auto set = [&](Arena arena, double value) {
     bytes[static_cast<size_t>(arena)] = static_cast<int64_t>(value);
   };
-  set(Arena::kWeights, parameters * static_cast<double>(size_of(compute_dtype(update_.precision))) /
+  set(Arena::kWeights, parameters * static_cast<double>(size_of(compute_dtype(precision_))) /
                            (choice.zero >= 3 ? copies : 1));
   set(Arena::kGradients, parameters * 4 / (reduced_early ? copies : 1));
   if (!memory.offload_optimizer) set(Arena::kOptimizer, parameters * moments / copies);
@@ -176,7 +176,7 @@ LayoutBounds::Bound LayoutBounds::of_sizes(const LayoutChoice& choice,
     const GroupPlace place = place_group(choice.tensor, 1, request_.ranks, hardware);
     const auto bytes =
         static_cast<double>(choice.micro_sequences * length / choice.context *
-                            request_.model.hidden_size * size_of(compute_dtype(update_.precision)));
+                            request_.model.hidden_size * size_of(compute_dtype(precision_)));
     const double each = collective_seconds(CollectiveKind::kAllReduce, bytes, place, hardware);
     const double hidden = request_.config.parallel.overlap ? hardware.overlap : 0;
     work += (4 - (choice.pairs ? 4 : 2) * hidden) * each *

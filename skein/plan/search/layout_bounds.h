@@ -52,7 +52,8 @@ class LayoutBounds {
 
   const PlanRequest& request_;
   SketchCache& sketches_;
-  const UpdateOptions update_;  // precision, moments
+  const Precision precision_;
+  const DType moments_;
   const double num_parameters_;
   std::array<double, 3> least_work_{}, least_kept_{};  // a token, by recompute policy
 };
