@@ -1,6 +1,8 @@
 #include "skein/plan/sketch.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -15,20 +17,23 @@ constexpr size_t kActivations = static_cast<size_t>(Arena::kActivations);
 constexpr size_t kHostActivations = static_cast<size_t>(Arena::kHostActivations);
 constexpr size_t kWorkspace = static_cast<size_t>(Arena::kWorkspace);
 
-// The stages of the small mesh that has every kind of chunk.
-int64_t small_pipeline(const PipelineShape& shape) {
-  return shape.num_chunks() <= 2 ? shape.num_chunks() : 3;
+// The small mesh has one chunk a stage, and every position that the layout has.
+SketchKey small_run(const PlanRequest& request, int64_t num_chunks) {
+  SketchKey small = {request.config};
+  const int64_t per_stage = request.ranks / request.config.parallel.pipeline;
+  small.config.parallel.pipeline = std::min(num_chunks, static_cast<int64_t>(kNumChunkPositions));
+  small.config.parallel.virtual_stages = 1;
+  small.ranks = small.config.parallel.pipeline * per_stage;
+  return small;
 }
 
-// Plans of the stages of a small mesh, whose ranks hold one chunk of `layers` layers each.
-std::vector<StagePlan> plan_chunks(const PlanRequest& request, int64_t stages, int64_t layers) {
-  PlanRequest small = request;
-  const int64_t per_stage = request.ranks / request.config.parallel.pipeline;
-  small.config.parallel.pipeline = stages;
-  small.config.parallel.virtual_stages = 1;
-  small.model.num_hidden_layers = stages * layers;
-  small.ranks = stages * per_stage;
-  const PlannedRun run(small.config, small.model, small.ranks);
+// Plans of the stages of the small mesh, whose ranks hold one chunk of `layers` layers each.
+std::vector<StagePlan> plan_chunks(const PlanRequest& request, const SketchKey& small,
+                                   int64_t layers) {
+  const int64_t stages = small.config.parallel.pipeline;
+  DecoderConfig model = request.model;
+  model.num_hidden_layers = stages * layers;
+  const PlannedRun run(small.config, model, small.ranks);
   std::optional<TrainingGraphs> whole;
   std::vector<StagePlan> plans;
   for (int64_t stage = 0; stage < stages; ++stage) {
@@ -87,6 +92,22 @@ void add_chunk(StagePlan& stage, const ChunkSketch& sketch, int64_t chunk, int64
 
 }  // namespace
 
+ChunkPosition position_of(int64_t chunk, int64_t num_chunks) {
+  if (chunk == 0) return ChunkPosition::kFirst;
+  return chunk + 1 == num_chunks ? ChunkPosition::kLast : ChunkPosition::kMiddle;
+}
+
+size_t SketchKey::Hash::operator()(const SketchKey& key) const {
+  const ParallelConfig& parallel = key.config.parallel;
+  size_t hash = std::hash<std::string>()(key.config.memory.recompute);
+  for (const int64_t part :
+       {key.ranks, parallel.pipeline, parallel.tensor, parallel.context, parallel.zero,
+        int64_t{parallel.pairs}, key.config.batch.micro_sequences}) {
+    hash = hash * 31 + static_cast<size_t>(part);
+  }
+  return hash;
+}
+
 std::shared_ptr<SketchCache::Slot> SketchCache::slot_of(const SketchKey& key) {
   const Lock lock(mutex_);
   std::shared_ptr<Slot>& slot = slots_[key];
@@ -94,28 +115,16 @@ std::shared_ptr<SketchCache::Slot> SketchCache::slot_of(const SketchKey& key) {
   return slot;
 }
 
-SketchCache::Entry sketch_chunks(const PlanRequest& request, const PipelineShape& shape,
+SketchCache::Entry sketch_chunks(const PlanRequest& request, int64_t num_chunks,
                                  SketchCache& cache) {
-  const ParallelConfig& parallel = request.config.parallel;
-  const int64_t stages = small_pipeline(shape);
-  const SketchKey key = {.ranks_of_stage = request.ranks / parallel.pipeline,
-                         .tensor = parallel.tensor,
-                         .context = parallel.context,
-                         .zero = parallel.zero,
-                         .micro_sequences = request.config.batch.micro_sequences,
-                         .global_sequences = request.config.batch.global_sequences,
-                         .stages = stages,
-                         .recompute = parse_recompute_policy(request.config.memory.recompute),
-                         .pairs = parallel.pairs};
-  return cache.get(key, [&] {
+  const SketchKey small = small_run(request, num_chunks);
+  return cache.get(small, [&] {
+    std::vector<StagePlan> ones = plan_chunks(request, small, 1);
+    std::vector<StagePlan> twos = plan_chunks(request, small, 2);
     auto sketches = std::make_shared<ChunkSketches>();
-    for (const size_t layers : {1, 2}) {
-      std::vector<StagePlan> plans = plan_chunks(request, stages, static_cast<int64_t>(layers));
-      for (size_t stage = 0; stage < plans.size(); ++stage) {
-        // One chunk is the first alone; two have no middle.
-        const size_t kind = stage > 0 && stage + 1 == plans.size() ? 2 : stage;
-        (*sketches)[kind][layers - 1] = std::move(plans[stage]);
-      }
+    for (size_t stage = 0; stage < ones.size(); ++stage) {
+      (*sketches)[position_of(static_cast<int64_t>(stage), std::ssize(ones))] = {
+          std::move(ones[stage]), std::move(twos[stage])};
     }
     return sketches;
   });
@@ -130,7 +139,7 @@ Plan sketch_plan(const PlanRequest& request, SketchCache& cache) {
   plan.threads = request.threads;
   const StepSpec spec = run.spec_of(0, run.layout().shares().kinds().front());
   const PipelineShape shape = spec.pipeline();
-  const auto sketches = sketch_chunks(request, shape, cache);
+  const auto sketches = sketch_chunks(request, shape.num_chunks(), cache);
   const auto layers = chunk_layers(request.model.num_hidden_layers, shape.num_chunks());
   const int64_t bytes_of_process =
       process_bytes(request.config, spec, request.threads, !request.hardware.unified_memory);
@@ -139,8 +148,8 @@ Plan sketch_plan(const PlanRequest& request, SketchCache& cache) {
     of_stage.stage = stage;
     const std::vector<Task> tasks = stage_tasks(shape, stage);
     for (int64_t chunk = stage; chunk < shape.num_chunks(); chunk += shape.num_stages) {
-      const size_t kind = chunk == 0 ? 0 : chunk + 1 == shape.num_chunks() ? 2 : 1;
-      add_chunk(of_stage, (*sketches)[kind], chunk, layers[static_cast<size_t>(chunk)].size(),
+      const ChunkSketch& sketch = (*sketches)[position_of(chunk, shape.num_chunks())];
+      add_chunk(of_stage, sketch, chunk, layers[static_cast<size_t>(chunk)].size(),
                 max_in_flight(tasks, chunk));
     }
     of_stage.process_bytes = bytes_of_process;

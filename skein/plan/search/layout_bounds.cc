@@ -90,8 +90,8 @@ LayoutBounds::Layers LayoutBounds::layers_of(const LayoutChoice& choice) const {
   alone.config.launch = {};
   alone.config.batch.global_sequences = 2 * choice.micro_sequences;  // several micro-batches
   alone.ranks = choice.tensor * choice.context;
-  const auto sketches = sketch_chunks(alone, {1, 1, 2, choice.pairs ? 2 : 0}, sketches_);
-  const auto& [one, two] = sketches->front();
+  const auto sketches = sketch_chunks(alone, /*num_chunks=*/1, sketches_);
+  const auto& [one, two] = (*sketches)[ChunkPosition::kFirst];
   const ChunkPlan &a = one.chunks.front(), &b = two.chunks.front();
   const int64_t on_node = std::min(request_.ranks, request_.hardware.devices_per_node);
   const double beside = turns(std::min(on_node, request_.ranks / choice.pipeline));
