@@ -62,7 +62,7 @@ TEST(PlanSearch, LeavesOutNothingThatIsFasterThanTheSlowestOfTheList) {
 // Layouts, and the seconds of a step, in order.
 std::vector<std::string> rows(const SearchResult& result) {
   std::vector<std::string> rows;
-  for (const SearchResult::Found& found : result.best) {
+  for (const SearchResult::FoundLayout& found : result.best) {
     rows.push_back(fmt::format("{:.9g} {}", found.plan.step.step_seconds,
                                fmt::join(layout_settings(found), " ")));
   }

@@ -23,9 +23,9 @@ std::string_view name_at(std::string_view text) {
 }
 
 // Puts in the variables of one place.
-class Variables {
+class PlaceVariables {
  public:
-  Variables(std::string_view written, const std::string& setting)
+  PlaceVariables(std::string_view written, const std::string& setting)
       : written_(written), setting_(setting) {}
 
   std::string put_in() const {
@@ -184,7 +184,7 @@ void check_scheme(std::string_view text, const std::string& named, PlaceUse use)
 }  // namespace
 
 Place Place::parse(std::string_view written, const std::string& setting, PlaceUse use) {
-  const std::string text = expand_home(Variables(written, setting).put_in(), setting);
+  const std::string text = expand_home(PlaceVariables(written, setting).put_in(), setting);
   const std::string named = fmt::format("{} is '{}'", setting, written);
   check_scheme(text, named, use);
   try {

@@ -108,15 +108,15 @@ size_t SketchKey::Hash::operator()(const SketchKey& key) const {
   return hash;
 }
 
-std::shared_ptr<SketchCache::Slot> SketchCache::slot_of(const SketchKey& key) {
+std::shared_ptr<SketchCache::CacheSlot> SketchCache::slot_of(const SketchKey& key) {
   const Lock lock(mutex_);
-  std::shared_ptr<Slot>& slot = slots_[key];
-  if (!slot) slot = std::make_shared<Slot>();
+  std::shared_ptr<CacheSlot>& slot = slots_[key];
+  if (!slot) slot = std::make_shared<CacheSlot>();
   return slot;
 }
 
-SketchCache::Entry sketch_chunks(const PlanRequest& request, int64_t num_chunks,
-                                 SketchCache& cache) {
+SketchCache::SharedSketches sketch_chunks(const PlanRequest& request, int64_t num_chunks,
+                                          SketchCache& cache) {
   const SketchKey small = small_run(request, num_chunks);
   return cache.get(small, [&] {
     std::vector<StagePlan> ones = plan_chunks(request, small, 1);

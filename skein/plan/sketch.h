@@ -60,31 +60,31 @@ struct SketchKey {
 // virtual stages.
 class SketchCache {
  public:
-  using Entry = std::shared_ptr<const ChunkSketches>;
+  using SharedSketches = std::shared_ptr<const ChunkSketches>;
   // Makes it where there is none; others that ask for the same one meanwhile wait.
   template <typename Make>
-  Entry get(const SketchKey& key, const Make& make) {
-    const std::shared_ptr<Slot> slot = slot_of(key);
+  SharedSketches get(const SketchKey& key, const Make& make) {
+    const std::shared_ptr<CacheSlot> slot = slot_of(key);
     const Lock lock(slot->mutex);
     if (!slot->entry) slot->entry = make();
     return slot->entry;
   }
 
  private:
-  struct Slot {
+  struct CacheSlot {
     Mutex mutex;
-    Entry entry SKEIN_GUARDED_BY(mutex);
+    SharedSketches entry SKEIN_GUARDED_BY(mutex);
   };
-  std::shared_ptr<Slot> slot_of(const SketchKey& key);
+  std::shared_ptr<CacheSlot> slot_of(const SketchKey& key);
 
   Mutex mutex_;
-  std::unordered_map<SketchKey, std::shared_ptr<Slot>, SketchKey::Hash> slots_
+  std::unordered_map<SketchKey, std::shared_ptr<CacheSlot>, SketchKey::Hash> slots_
       SKEIN_GUARDED_BY(mutex_);
 };
 
 // The chunks of a layout that has so many; throws what planning them throws.
-SketchCache::Entry sketch_chunks(const PlanRequest& request, int64_t num_chunks,
-                                 SketchCache& cache);
+SketchCache::SharedSketches sketch_chunks(const PlanRequest& request, int64_t num_chunks,
+                                          SketchCache& cache);
 
 // Threads  may be called at once by several threads with one cache, which is for requests that
 //          differ in nothing but the layout

@@ -24,7 +24,7 @@ TEST(SketchCache, LayoutsShareSketchesOnlyIfAllSettingsAreEqual) {
     return std::make_shared<const ChunkSketches>();
   };
   const SketchKey key;
-  const SketchCache::Entry first = cache.get(key, make);
+  const SketchCache::SharedSketches first = cache.get(key, make);
   EXPECT_EQ(cache.get(key, make), first);
   EXPECT_EQ(num_made, 1);
   // Settings that a search varies, and others.

@@ -149,7 +149,7 @@ Pricing::Pricing(const Hardware& hardware, const Mesh& mesh, DType dtype)
   }
 }
 
-double Pricing::seconds(const Message& message) const {
+double Pricing::seconds(const WireMessage& message) const {
   return collective_seconds(message.kind, static_cast<double>(message.whole_bytes),
                             places_.at(message.group), hardware_);
 }
@@ -165,7 +165,7 @@ ProgramSeconds Pricing::program(const Program& program, int64_t rank, int64_t ti
       sum.blocking += under_way.wait(instruction, sum.compute + sum.blocking);
       continue;
     }
-    const std::optional<Message> message = message_of(instruction, mesh_, rank);
+    const std::optional<WireMessage> message = message_of(instruction, mesh_, rank);
     if (!message || message->kind == CollectiveKind::kSend) {
       sum.compute += estimate_seconds(instruction, rates_);
     }

@@ -37,7 +37,7 @@ class Pricing {
  public:
   Pricing(const Hardware& hardware, const Mesh& mesh, DType dtype);
 
-  double seconds(const Message& message) const;
+  double seconds(const WireMessage& message) const;
   // The seconds of one run. Adds the seconds of each collective, `times` times, to `collectives`.
   ProgramSeconds program(const Program& program, int64_t rank, int64_t times,
                          std::map<WireKey, double>& collectives) const;

@@ -34,12 +34,12 @@ double exposed(double all, double work, double overlap) {
 
 // Of a micro-batch on the ranks of one stage: of each layer, and of what else there is.
 struct LayoutBounds::Layers {
-  struct Part {
+  struct PhaseSeconds {
     double forward = 0, backward = 0, pair = 0;
     double update = 0;  // without data ranks
     double both() const { return forward + backward; }
   };
-  Part layer, rest;
+  PhaseSeconds layer, rest;
   double forward_compute = 0, backward_compute = 0;  // of the whole model
   double kept = 0;                                   // bytes of a layer
   int64_t workspace = 0;                             // least bytes, of a stage with all of it
@@ -96,17 +96,17 @@ LayoutBounds::Layers LayoutBounds::layers_of(const LayoutChoice& choice) const {
   const int64_t on_node = std::min(request_.ranks, request_.hardware.devices_per_node);
   const double beside = turns(std::min(on_node, request_.ranks / choice.pipeline));
   const auto part = [&](const ChunkPlan& chunk, const ProgramSeconds& update) {
-    return Layers::Part{seconds(chunk.forward, beside), seconds(chunk.backward, beside),
-                        seconds(chunk.pair, beside), update.compute * turns(on_node)};
+    return Layers::PhaseSeconds{seconds(chunk.forward, beside), seconds(chunk.backward, beside),
+                                seconds(chunk.pair, beside), update.compute * turns(on_node)};
   };
-  const Layers::Part first = part(a, one.update), second = part(b, two.update);
+  const Layers::PhaseSeconds first = part(a, one.update), second = part(b, two.update);
   Layers layers;
-  const auto split = [&](double Layers::Part::*what) {
+  const auto split = [&](double Layers::PhaseSeconds::*what) {
     layers.layer.*what = second.*what - first.*what;
     layers.rest.*what = first.*what - layers.layer.*what;
   };
-  for (const auto what : {&Layers::Part::forward, &Layers::Part::backward, &Layers::Part::pair,
-                          &Layers::Part::update}) {
+  for (const auto what : {&Layers::PhaseSeconds::forward, &Layers::PhaseSeconds::backward,
+                          &Layers::PhaseSeconds::pair, &Layers::PhaseSeconds::update}) {
     split(what);
   }
   const auto more = static_cast<double>(request_.model.num_hidden_layers - 1);
@@ -160,8 +160,8 @@ ArenaBytes LayoutBounds::bytes_of(const LayoutChoice& choice, const LayoutSizes&
   return bytes;
 }
 
-LayoutBounds::Bound LayoutBounds::of_sizes(const LayoutChoice& choice,
-                                           const ParallelLayout& layout) const {
+LayoutBounds::CostBound LayoutBounds::of_sizes(const LayoutChoice& choice,
+                                               const ParallelLayout& layout) const {
   const Hardware& hardware = request_.hardware;
   const BatchConfig& batch = request_.config.batch;
   const LayoutSizes sizes = sizes_of(request_, choice, layout);
@@ -187,7 +187,7 @@ LayoutBounds::Bound LayoutBounds::of_sizes(const LayoutChoice& choice,
                   (micro_batches * static_cast<double>(choice.virtual_stages));
   const Exchange exchange = exchange_of(choice);
   const double shown = 1 - hardware.overlap;
-  Bound bound;
+  CostBound bound;
   bound.bytes = bytes_of(choice, sizes,
                          least_kept_[index_of(choice.recompute)] *
                              static_cast<double>(choice.micro_sequences * length) /
@@ -206,17 +206,18 @@ LayoutBounds::Bound LayoutBounds::of_sizes(const LayoutChoice& choice,
   return bound;
 }
 
-LayoutBounds::Bound LayoutBounds::of_layers(const LayoutChoice& choice,
-                                            const ParallelLayout& layout) const {
+LayoutBounds::CostBound LayoutBounds::of_layers(const LayoutChoice& choice,
+                                                const ParallelLayout& layout) const {
   const LayoutSizes sizes = sizes_of(request_, choice, layout);
   const Layers layers = layers_of(choice);
   const double overlap = request_.hardware.overlap;
   const auto all = static_cast<double>(request_.model.num_hidden_layers);
   const auto micro_batches = static_cast<double>(sizes.micro_batches);
-  const auto whole = [&](double Layers::Part::*what) {
+  const auto whole = [&](double Layers::PhaseSeconds::*what) {
     return all * (layers.layer.*what) + layers.rest.*what;
   };
-  const double forward = whole(&Layers::Part::forward), backward = whole(&Layers::Part::backward);
+  const double forward = whole(&Layers::PhaseSeconds::forward),
+               backward = whole(&Layers::PhaseSeconds::backward);
   const int64_t stages = choice.pipeline;
   double work = 0, largest = all;  // layers of the stage that has most
   if (stages > 1) {
@@ -239,8 +240,9 @@ LayoutBounds::Bound LayoutBounds::of_layers(const LayoutChoice& choice,
                               (micro_batches + static_cast<double>(stages - 1) / v));
   } else if (choice.pairs && sizes.of_virtual_rank > 1) {
     const auto group = static_cast<double>(sizes.of_virtual_rank);
-    work = micro_batches / group *
-           (forward + backward + (group - 1) * std::max(backward, whole(&Layers::Part::pair)));
+    work =
+        micro_batches / group *
+        (forward + backward + (group - 1) * std::max(backward, whole(&Layers::PhaseSeconds::pair)));
   } else {
     work = micro_batches * (forward + backward);
   }
@@ -250,7 +252,7 @@ LayoutBounds::Bound LayoutBounds::of_layers(const LayoutChoice& choice,
   const double update = all / static_cast<double>(stages) * layers.layer.update / data;
   const double most_backward = largest * layers.layer.backward + layers.rest.backward;
   const double most_update = (largest * layers.layer.update + layers.rest.update) / data;
-  Bound bound;
+  CostBound bound;
   if (choice.zero == 1) {
     bound.seconds = work + exposed(exchange.sums, most_backward, overlap) + kSlack * update +
                     exposed(exchange.gathers, most_update, overlap);
