@@ -62,7 +62,7 @@ TEST(PlanSearch, LeavesOutNothingThatIsFasterThanTheSlowestOfTheList) {
 // Layouts, and the seconds of a step, in order.
 std::vector<std::string> rows(const SearchResult& result) {
   std::vector<std::string> rows;
-  for (const SearchResult::Found& found : result.best) {
+  for (const SearchResult::FoundLayout& found : result.best) {
     rows.push_back(fmt::format("{:.9g} {}", found.plan.step.step_seconds,
                                fmt::join(layout_settings(found), " ")));
   }
@@ -190,6 +190,14 @@ TEST(PlanSearch, TriesPairsOfMicroBatches) {
   EXPECT_EQ(alone.at("with_pairs").at("step_seconds"), paired.at("step_seconds"));
   EXPECT_EQ(alone.at("with_pairs").at("device_bytes"), paired.at("per_rank").at("device_bytes"));
   EXPECT_FALSE(paired.contains("with_pairs"));
+}
+
+TEST(PlanSearch, FindsLayoutsIfTheConfiguredOneCannotSplitTheTokens) {
+  const Overrides odd = {"parallel.tensor=2", "data.sequence_length=33", "batch.micro_sequences=1"};
+  const Arguments on_two = {"--ranks", "2", "--hardware", h100()};
+  expect_refused(run_skein(job().arguments("plan", "plan", odd) + on_two), 2,
+                 {"tensor is 2", "33"});
+  EXPECT_FALSE(json_of(odd, on_two + Arguments{"--search"}).empty());
 }
 
 TEST(PlanSearch, SaysWhatOfTheExchangeIsExposed) {

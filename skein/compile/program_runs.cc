@@ -21,7 +21,7 @@ class StepWriter {
     const int64_t hosted = spec_.layout.hosted_virtual_ranks();
     const int64_t micro_batches = spec_.micro_batches / hosted;  // of a virtual rank
     if (names_.contains(kRoundWeightsProgram)) order_.push_back({kRoundWeightsProgram});
-    const std::vector<Task> tasks = stage_tasks(pipeline_shape(spec_), spec_.layout.stage());
+    const std::vector<Task> tasks = stage_tasks(spec_.pipeline(), spec_.layout.stage());
     for (size_t i = 0; i < tasks.size(); ++i) {
       if (tasks[i].beside) {
         add_pair(tasks[i], tasks[i + 1]);
@@ -48,7 +48,7 @@ class StepWriter {
       if (names_.contains(other)) name = std::move(other);
     };
     const bool is_first = task.micro_batch == 0;
-    const bool is_last = task.micro_batch + 1 == pipeline_shape(spec_).micro_batches;
+    const bool is_last = task.micro_batch + 1 == spec_.pipeline().micro_batches;
     if (is_first) prefer(".first");
     if (is_last) prefer(".last");
     if (is_first && is_last) prefer(".only");
@@ -86,7 +86,7 @@ class StepWriter {
 // schedule repeats itself once all stages are busy.
 int64_t rehearsed_micro_batches(const StepSpec& spec) {
   if (spec.empty_micro_batches > 0) return spec.micro_batches;
-  const PipelineShape shape = pipeline_shape(spec);
+  const PipelineShape shape = spec.pipeline();
   const int64_t hosted = spec.layout.hosted_virtual_ranks();
   const int64_t enough = shape.pair_group > 0    ? 2 * kPairSlots * hosted
                          : shape.num_stages == 1 ? 2

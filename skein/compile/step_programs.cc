@@ -164,14 +164,14 @@ StepSpec step_spec(const Config& config, const DecoderConfig& model, const Paral
   spec.overlap = config.parallel.overlap;
   const int64_t fewest = smallest / layout.reduction_width / config.batch.micro_sequences;
   spec.in_pairs = config.parallel.pairs && fewest > 1;
-  const int64_t all = pipeline_shape(spec).micro_batches;
+  const int64_t all = spec.pipeline().micro_batches;
   spec.also_one_micro_batch = all > 1 && all * smallest == config.batch.global_sequences;
   spec.fp8 = config.precision.mode == "fp8";
   spec.fast_accumulation = config.precision.fast_accumulation;
   spec.keep_fp8_weights = spec.fp8 && config.memory.keep_fp8_weights && layout.zero < 3;
   spec.head_block_tokens = head_block_tokens(model, planned_backend(config));
   update.precision = parse_precision(config.precision.mode);
-  update.optimizer.moments = config.precision.moments == "bf16" ? DType::kBF16 : DType::kF32;
+  update.optimizer.moments = moments_dtype(config.precision);
   update.optimizer.beta1 = config.optimizer.beta1;
   update.optimizer.beta2 = config.optimizer.beta2;
   update.optimizer.epsilon = config.optimizer.epsilon;
@@ -195,15 +195,14 @@ int64_t micro_batches_of_virtual_rank(const StepSpec& spec) {
   return spec.micro_batches / spec.layout.hosted_virtual_ranks();
 }
 
-PipelineShape pipeline_shape(const StepSpec& spec) {
-  return {spec.layout.mesh.size("pp"), spec.layout.virtual_stages,
-          spec.micro_batches + spec.empty_micro_batches,
-          spec.in_pairs ? micro_batches_of_virtual_rank(spec) : 0};
+PipelineShape StepSpec::pipeline() const {
+  return {layout.mesh.size("pp"), layout.virtual_stages, micro_batches + empty_micro_batches,
+          in_pairs ? micro_batches_of_virtual_rank(*this) : 0};
 }
 
 std::set<std::string> shared_parameters(const StepSpec& spec) {
   std::set<std::string> shared;
-  if (pipeline_shape(spec).num_stages == 1) return shared;
+  if (spec.pipeline().num_stages == 1) return shared;
   for (const ParameterSpec& parameter : parameter_specs(spec.model)) {
     if (parameter.shared) shared.insert(parameter.name);
   }
@@ -257,12 +256,12 @@ ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
   const std::set<int> chunks = chunks_of(graphs.training);
   std::vector<GraphToPlan> requests(2);
   requests[0].graph = &graphs.training;
-  requests[0].several_micro_batches = pipeline_shape(spec).micro_batches > 1;
+  requests[0].several_micro_batches = spec.pipeline().micro_batches > 1;
   requests[0].also_one_micro_batch = spec.also_one_micro_batch;
   requests[0].in_pairs = spec.in_pairs;
   requests[0].batch_inputs = {decoder_names::kTokens, decoder_names::kLabels,
                               decoder_names::kPositions, decoder_names::kAttentionStart};
-  const auto tasks = stage_tasks(pipeline_shape(spec), spec.layout.stage());
+  const auto tasks = stage_tasks(spec.pipeline(), spec.layout.stage());
   for (const int chunk : chunks) requests[0].slots[chunk] = max_in_flight(tasks, chunk);
   requests[1] = {&graphs.evaluation, "evaluate", "", "evaluate_total", {}};
 

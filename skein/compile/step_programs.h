@@ -56,6 +56,10 @@ struct StepSpec {
   int64_t head_block_tokens = 0;   // DecoderOptions
   bool documents = true;           // DecoderOptions
   bool repeatable = true;          // DecoderOptions
+
+  // The schedule of a step: empty micro-batches are scheduled, too. Derived from the members above,
+  // since a run whose batches grow changes micro_batches.
+  PipelineShape pipeline() const;
 };
 
 // DecoderOptions::head_block_tokens of training. Every block of the head reads and writes the fp32
@@ -93,7 +97,6 @@ bool runs_one_micro_batch(const StepSpec& spec);
 // The micro-batches of a virtual rank in a step, the same for all.
 int64_t micro_batches_of_virtual_rank(const StepSpec& spec);
 
-PipelineShape pipeline_shape(const StepSpec& spec);
 // Parameters that both the first and the last pipeline stage use, as tied embeddings; the first
 // stage stores them.
 std::set<std::string> shared_parameters(const StepSpec& spec);

@@ -35,11 +35,11 @@ DecoderOptions decoder_options(const StepSpec& spec) {
 }
 
 ChunkOfScope chunks_of_scopes(const StepSpec& spec) {
-  return chunks_by_layers(spec.model.num_hidden_layers, pipeline_shape(spec).num_chunks());
+  return chunks_by_layers(spec.model.num_hidden_layers, spec.pipeline().num_chunks());
 }
 
 Graph stage_of(const Graph& graph, const StepSpec& spec) {
-  return take_stage(graph, pipeline_shape(spec), chunks_of_scopes(spec), spec.layout.stage());
+  return take_stage(graph, spec.pipeline(), chunks_of_scopes(spec), spec.layout.stage());
 }
 
 ShardPlan shard_plan(const StepSpec& spec) {
@@ -54,7 +54,7 @@ ShardPlan shard_plan(const StepSpec& spec) {
 // The first and the last stage exchange the gradients of the parameters that they share.
 UpdateOptions update_options(const StepSpec& spec) {
   UpdateOptions options = spec.update;
-  const int64_t last = pipeline_shape(spec).num_stages - 1;
+  const int64_t last = spec.pipeline().num_stages - 1;
   for (const std::string& name : shared_parameters(spec)) {
     if (options.stage == 0) options.shared_with_stage[name] = last;
     if (options.stage == last) options.shared_with_stage[name] = 0;
@@ -75,7 +75,7 @@ std::span<const Pass> from_stage(const std::vector<Pass>& passes) {
 }  // namespace
 
 StepPasses step_passes(const StepSpec& spec) {
-  const bool is_staged = pipeline_shape(spec).num_stages > 1;
+  const bool is_staged = spec.pipeline().num_stages > 1;
   const Pass takes_stage = {kTakeStage, "cuts one stage out; adds sends and receives",
                             [&](Graph& g) { g = stage_of(g, spec); }, is_staged};
   const Pass shards_weights = {"shard_weights", "splits weights, gathers them to use (ZeRO 3)",

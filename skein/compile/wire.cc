@@ -19,7 +19,8 @@ int64_t whole_bytes(const Collective& collective) {
 
 }  // namespace
 
-std::optional<Message> message_of(const Instruction& instruction, const Mesh& mesh, int64_t rank) {
+std::optional<WireMessage> message_of(const Instruction& instruction, const Mesh& mesh,
+                                      int64_t rank) {
   if (instruction.op->collective == nullptr) return std::nullopt;
   const std::string& group = instruction.attrs.text("axis");
   const std::string axis = group.substr(0, group.find('.'));  // of "pp.backward"
@@ -29,7 +30,7 @@ std::optional<Message> message_of(const Instruction& instruction, const Mesh& me
   const Collective collective = instruction.op->collective(call);
   if (collective.kind == CollectiveKind::kBarrier) return std::nullopt;
   const int64_t ranks = mesh.size(axis);
-  return Message{
+  return WireMessage{
       group, collective.kind, ranks, whole_bytes(collective),
       collective_sent_bytes(collective, static_cast<int>(index), static_cast<int>(ranks))};
 }
@@ -40,7 +41,7 @@ Wire planned_wire(const ProgramSet& programs, const ProgramRuns& runs, int64_t r
     const auto times = runs.find(program.name);
     if (times == runs.end()) continue;
     for (const Instruction& instruction : program.instructions) {
-      const std::optional<Message> message = message_of(instruction, programs.mesh, rank);
+      const std::optional<WireMessage> message = message_of(instruction, programs.mesh, rank);
       if (!message) continue;
       WireUse& use = wire[{message->group, message->kind}];
       use.ranks = message->ranks;

@@ -30,14 +30,15 @@ using Wire = std::map<WireKey, WireUse>;
 
 // The message that an instruction sends; nullopt where it sends nothing. Bytes are those of `rank`,
 // any rank of the program's pipeline stage.
-struct Message {
+struct WireMessage {
   std::string group;
   CollectiveKind kind = CollectiveKind::kBarrier;
   int64_t ranks = 1;
   int64_t whole_bytes = 0;  // of the whole collective, x in
   int64_t sent_bytes = 0;
 };
-std::optional<Message> message_of(const Instruction& instruction, const Mesh& mesh, int64_t rank);
+std::optional<WireMessage> message_of(const Instruction& instruction, const Mesh& mesh,
+                                      int64_t rank);
 
 // The bytes of one training step of `rank`, which belongs to the programs' stage.
 Wire planned_wire(const ProgramSet& programs, const ProgramRuns& runs, int64_t rank);

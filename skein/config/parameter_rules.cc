@@ -14,6 +14,10 @@ bool decays(const OptimizerConfig& optimizer, const ParameterSpec& parameter) {
 
 }  // namespace
 
+DType moments_dtype(const PrecisionConfig& precision) {
+  return precision.moments == "bf16" ? DType::kBF16 : DType::kF32;
+}
+
 ParameterRule parameter_rule(const OptimizerConfig& optimizer, const ParameterSpec& parameter) {
   const Optimizer* chosen = &find_optimizer(optimizer.name);
   const bool is_matrix = parameter.layer >= 0 && parameter.shape.rank() == 2;

@@ -7,6 +7,9 @@
 
 namespace skein {
 
+// Of the moments that optimizers keep.
+DType moments_dtype(const PrecisionConfig& precision);
+
 ParameterRule parameter_rule(const OptimizerConfig& optimizer, const ParameterSpec& parameter);
 
 // UpdateOptions::rule of a model.

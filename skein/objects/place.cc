@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <span>
+#include <utility>
 
 #include "skein/base/error.h"
 #include "skein/base/files/paths.h"
@@ -22,9 +23,9 @@ std::string_view name_at(std::string_view text) {
 }
 
 // Puts in the variables of one place.
-class Variables {
+class PlaceVariables {
  public:
-  Variables(std::string_view written, const std::string& setting)
+  PlaceVariables(std::string_view written, const std::string& setting)
       : written_(written), setting_(setting) {}
 
   std::string put_in() const {
@@ -172,26 +173,39 @@ const char* expected(PlaceUse use) {
        other->what, expected(use), other->help);
 }
 
-void check_url(std::string_view text, const std::string& named, PlaceUse use) {
+void check_scheme(std::string_view text, const std::string& named, PlaceUse use) {
   const std::string scheme = scheme_of(text);
   if (scheme.empty()) return;
   const bool is_etcd = text.starts_with("etcd://") || text.starts_with("etcds://");
   if (use == PlaceUse::kDiskOrEtcd && is_etcd) return;
   if (use != PlaceUse::kDiskOrStore || !is_object_url(text)) refuse_url(text, scheme, named, use);
-  try {
-    parse_object_url(text);
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", named, error.what()));
-  }
 }
 
 }  // namespace
 
 Place Place::parse(std::string_view written, const std::string& setting, PlaceUse use) {
-  Place place;
-  place.written_ = written;
-  place.text_ = expand_home(Variables(written, setting).put_in(), setting);
-  check_url(place.text_, fmt::format("{} is '{}'", setting, written), use);
+  const std::string text = expand_home(PlaceVariables(written, setting).put_in(), setting);
+  const std::string named = fmt::format("{} is '{}'", setting, written);
+  check_scheme(text, named, use);
+  try {
+    Place place(text);
+    place.written_ = written;
+    return place;
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", named, error.what()));
+  }
+}
+
+Place::Place(fs::path meant, FromMeaning /*unused*/)
+    : written_(meant.native()), path_(std::move(meant)) {
+  if (is_object_url(path_)) object_ = parse_object_url(path_.native());
+}
+
+Place Place::with_suffix(std::string_view suffix) const {
+  Place place = *this;
+  place.written_ += suffix;
+  place.path_ += suffix;
+  if (place.object_) place.object_->key += suffix;
   return place;
 }
 

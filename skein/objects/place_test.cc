@@ -120,5 +120,26 @@ TEST_F(Places, TextIsReadBack) {
   EXPECT_EQ(meaning_of(place_text("~x")), "./~x");
 }
 
+TEST_F(Places, AreOnTheDiskOrInABucketOnceTheyAreParsed) {
+  const Place file("data/a.arrow"), object("s3://b/c/a.arrow"), none;
+  EXPECT_EQ(file.object(), nullptr);
+  ASSERT_NE(object.object(), nullptr);
+  EXPECT_EQ(object.object()->bucket, "b");
+  EXPECT_EQ(object.object()->key, "c/a.arrow");
+  EXPECT_TRUE(file.is_named() && object.is_named());
+  EXPECT_FALSE(none.is_named() || none.is_object());
+  EXPECT_FALSE(Place::parse("", "--out", PlaceUse::kDiskOrStore).is_named());
+  EXPECT_EQ(Place::parse("s3://b/c/a.arrow", "--out", PlaceUse::kDiskOrStore), object);
+  EXPECT_THROW(Place("s3://b//c"), Error);
+}
+
+TEST_F(Places, HaveOthersBesideThem) {
+  EXPECT_EQ(Place("a.arrow").with_suffix(".sources").text(), "a.arrow.sources");
+  const Place beside = Place("s3://b/a.arrow").with_suffix(".sources");
+  EXPECT_EQ(beside.text(), "s3://b/a.arrow.sources");
+  EXPECT_EQ(beside.object()->key, "a.arrow.sources");
+  EXPECT_FALSE(beside.has_variables());
+}
+
 }  // namespace
 }  // namespace skein

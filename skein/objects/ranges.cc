@@ -47,12 +47,12 @@ void ObjectRanges::read(int64_t begin, std::span<std::byte> target) const {
          num_bytes_, begin, begin + static_cast<int64_t>(target.size()));
   }
   if (target.size() <= kPartBytes) return read_whole(*file_, begin, raw(target), url_);
-  struct Part {
+  struct RequestedPart {
     int64_t begin;
     std::span<std::byte> target;
     arrow::Future<std::shared_ptr<arrow::Buffer>> bytes;
   };
-  std::deque<Part> parts;
+  std::deque<RequestedPart> parts;
   for (size_t asked = 0; asked < target.size() || !parts.empty();) {
     while (parts.size() < kPartsAtOnce && asked < target.size()) {
       const auto part = target.subspan(asked, std::min(kPartBytes, target.size() - asked));
@@ -61,7 +61,7 @@ void ObjectRanges::read(int64_t begin, std::span<std::byte> target) const {
       parts.push_back({at, part, file_->ReadAsync(file_->io_context(), at, count)});
       asked += part.size();
     }
-    const Part& part = parts.front();
+    const RequestedPart& part = parts.front();
     const auto bytes = value_or_fail(part.bytes.result(), url_);
     if (bytes->size() == static_cast<int64_t>(part.target.size())) {
       std::memcpy(part.target.data(), bytes->data(), part.target.size());

@@ -180,7 +180,7 @@ class ObjectReader::Parts {
   }
 
  private:
-  struct Part {
+  struct PartAhead {
     int64_t begin = 0, num_bytes = 0;
     arrow::Future<std::shared_ptr<arrow::Buffer>> bytes;
   };
@@ -196,14 +196,14 @@ class ObjectReader::Parts {
       is_checked_ = true;
       return false;
     }
-    const Part part = std::move(ahead_.front());
+    const PartAhead part = std::move(ahead_.front());
     ahead_.pop_front();
     part_ = whole(part);
     part_left_ = {reinterpret_cast<const char*>(part_->data()), static_cast<size_t>(part_->size())};
     return true;
   }
 
-  std::shared_ptr<arrow::Buffer> whole(const Part& part) {
+  std::shared_ptr<arrow::Buffer> whole(const PartAhead& part) {
     auto bytes =
         object_.explained([&] { return value_or_fail(part.bytes.result(), object_.url().text()); });
     if (bytes->size() == part.num_bytes) return bytes;
@@ -216,7 +216,7 @@ class ObjectReader::Parts {
   OpenedObject object_;
   int64_t asked_ = 0;
   bool is_checked_ = false;
-  std::deque<Part> ahead_;
+  std::deque<PartAhead> ahead_;
   std::shared_ptr<arrow::Buffer> part_;
   std::string_view part_left_;
 };

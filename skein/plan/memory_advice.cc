@@ -131,11 +131,11 @@ class Adviser {
   }
 
  private:
-  using Change = MemoryAdvice::Change;
+  using Proposal = MemoryAdvice::Proposal;
 
   // nullopt where there is nothing to change, or the layout is not valid.
-  std::optional<Change> tried(const PlanRequest& changed, std::vector<std::string> settings,
-                              const std::string& price) const {
+  std::optional<Proposal> tried(const PlanRequest& changed, std::vector<std::string> settings,
+                                const std::string& price) const {
     if (settings.empty()) return std::nullopt;
     try {
       SketchCache cache;
@@ -148,9 +148,9 @@ class Adviser {
     }
   }
 
-  Change change(const Plan& plan, std::vector<std::string> settings,
-                const std::string& price) const {
-    Change result;
+  Proposal change(const Plan& plan, std::vector<std::string> settings,
+                  const std::string& price) const {
+    Proposal result;
     result.settings = std::move(settings);
     result.price = price;
     const auto fit = std::find_if(plan.memory.begin(), plan.memory.end(),
@@ -165,7 +165,7 @@ class Adviser {
   void try_together(const std::vector<Option>& all, MemoryAdvice& advice) const {
     PlanRequest best = request_;
     std::vector<std::string> settings;
-    std::optional<Change> smallest;
+    std::optional<Proposal> smallest;
     for (const Option& option : all) {
       PlanRequest next = best;
       const std::vector<std::string> more = option.apply(next);
@@ -210,7 +210,7 @@ class Adviser {
   std::string short_;
 };
 
-std::string line_of(const MemoryAdvice::Change& change, int64_t needed_bytes) {
+std::string line_of(const MemoryAdvice::Proposal& change, int64_t needed_bytes) {
   return fmt::format("  {}: {}{}, {}; fits with {} to spare ({})\n",
                      fmt::join(change.settings, ", "), format_bytes(change.needed_bytes),
                      change.ranks > 1 ? " a node" : "",
@@ -220,7 +220,7 @@ std::string line_of(const MemoryAdvice::Change& change, int64_t needed_bytes) {
                      format_bytes(change.spare_bytes), change.price);
 }
 
-OrderedJson to_json(const MemoryAdvice::Change& change) {
+OrderedJson to_json(const MemoryAdvice::Proposal& change) {
   return {{"settings", change.settings},
           {"needed_bytes", change.needed_bytes},
           {"fits", change.spare_bytes >= 0},

@@ -18,16 +18,16 @@
 namespace skein {
 
 struct MemoryAdvice {
-  struct Change {
+  struct Proposal {
     std::vector<std::string> settings;  // as --set takes them, or "--ranks 16"
     std::string price;                  // the drawback, for people
     int64_t needed_bytes = 0;           // of the memory that did not suffice before
     int64_t spare_bytes = 0;            // of the memory with the least to spare then
     int64_t ranks = 1;                  // the ranks that needed_bytes counts
   };
-  std::vector<Change> fits;        // each fits alone, else one combination; empty: none
-  std::vector<Change> more_nodes;  // at most one
-  Change smallest;                 // where nothing fits: the least that was reached
+  std::vector<Proposal> fits;        // each fits alone, else one combination; empty: none
+  std::vector<Proposal> more_nodes;  // at most one
+  Proposal smallest;                 // where nothing fits: the least that was reached
 };
 
 // Advice for a plan that does not fit.

@@ -69,7 +69,7 @@ std::string llama3_8b(int64_t micro_sequences) {
 
 // Plans the configuration with the settings of a change, as a user would apply them.
 Plan plan_with(const std::string& toml, const Hardware& hardware, int64_t ranks,
-               const MemoryAdvice::Change& change) {
+               const MemoryAdvice::Proposal& change) {
   std::vector<std::string> overrides;
   for (const std::string& setting : change.settings) {
     if (setting.starts_with("--ranks ")) {

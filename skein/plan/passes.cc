@@ -5,6 +5,7 @@
 
 #include "skein/base/error.h"
 #include "skein/ir/text.h"
+#include "skein/plan/planned_run.h"
 
 namespace skein {
 namespace {
@@ -12,11 +13,7 @@ namespace {
 constexpr std::string_view kLast = "plan_memory";
 
 StepSpec spec_of(const PlanRequest& request, int64_t rank) {
-  if (rank < 0 || rank >= request.ranks) {
-    fail(ErrorCode::kUsage, "--rank is {}: expected 0 to {}", rank, request.ranks - 1);
-  }
-  return step_spec(request.config, request.model,
-                   parallel_layout(request.config, request.model, request.ranks, rank));
+  return PlannedRun(request.config, request.model, request.ranks).spec_of_rank(rank);
 }
 
 // The passes of training. Evaluation has no other pass but the one that ends its sum.

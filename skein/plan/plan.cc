@@ -18,6 +18,7 @@
 #include "skein/objects/url.h"
 #include "skein/ops/ops.h"
 #include "skein/ops/simd/cpu_kind.h"
+#include "skein/plan/planned_run.h"
 #include "skein/plan/process_bytes.h"
 #include "skein/plan/this_machine.h"
 #include "skein/replica/memory.h"
@@ -51,16 +52,6 @@ void check_op_names(const Hardware& hardware) {
 
 int64_t process_bytes_of(const PlanRequest& request, const StepSpec& spec) {
   return process_bytes(request.config, spec, request.threads, !request.hardware.unified_memory);
-}
-
-// The first rank of each stage.
-std::vector<int64_t> stage_ranks(const Mesh& mesh) {
-  std::vector<int64_t> ranks;
-  const int64_t stages = mesh.size("pp");
-  for (int64_t stage = 0; stage < stages; ++stage) {
-    ranks.push_back(stage * mesh.num_ranks() / stages);
-  }
-  return ranks;
 }
 
 }  // namespace
@@ -234,7 +225,7 @@ std::vector<StagePlan> without_communication(std::vector<StagePlan> stages) {
 
 void predict(Plan& plan, const PlanRequest& request, const StepSpec& spec) {
   const auto predicted = [&](const std::vector<StagePlan>& stages) {
-    return predict_step(plan.layout, pipeline_shape(spec), stages, plan.hardware);
+    return predict_step(plan.layout, spec.pipeline(), stages, plan.hardware);
   };
   plan.step = predicted(plan.stages);
   plan.step.exposed_seconds =
@@ -267,45 +258,41 @@ void predict(Plan& plan, const PlanRequest& request, const StepSpec& spec) {
 
 namespace {
 
-// Of a stage, whose first rank is that of `first`, the rank with this coordinate on the data axis.
-StagePlan plan_share(const PlanRequest& request, const ParallelLayout& first, int64_t data_rank,
-                     const TrainingGraphs& whole, const Pricing& pricing) {
-  StepSpec spec = step_spec(request.config, request.model, first.at_data_rank(data_rank));
+// Of a stage, the rank with this coordinate on the data axis.
+StagePlan plan_share(const PlanRequest& request, const PlannedRun& run, int64_t stage,
+                     int64_t data_rank, const TrainingGraphs& whole, const Pricing& pricing) {
+  const StepSpec spec = run.spec_of(stage, data_rank);
   const TrainingGraphs graphs = stage_graphs(whole, spec);
   StagePlan plan = plan_stage(spec, graphs, request.kernels, pricing);
   plan.process_bytes = process_bytes_of(request, spec);
-  const int64_t peers = first.mesh.num_ranks() / first.mesh.size("pp");
-  spec.layout = first;
-  plan.rank_snapshot_bytes =
-      rank_snapshot_bytes(spec, graphs, std::min(request.hardware.devices_per_node, peers));
+  const int64_t peers = request.ranks / spec.pipeline().num_stages;
+  plan.rank_snapshot_bytes = rank_snapshot_bytes(
+      spec, graphs, run.rank_of(stage, 0), std::min(request.hardware.devices_per_node, peers));
   return plan;
 }
 
 }  // namespace
 
 Plan make_plan(const PlanRequest& request) {
+  const PlannedRun run(request.config, request.model, request.ranks);
   Plan plan;
-  plan.layout = parallel_layout(request.config, request.model, request.ranks, 0);
+  plan.layout = run.layout();
   plan.num_parameters = num_parameters(request.model);
   plan.hardware = request.hardware;
   plan.threads = request.threads;
   const Backend& backend = planned_backend(request.config);
   plan.kernels = backend.has_own_memory ? std::string(backend.kind) : cpu_kind();
   const std::vector<int64_t> shares = plan.layout.shares().kinds();
-  const StepSpec spec =
-      step_spec(request.config, request.model, plan.layout.at_data_rank(shares.front()));
+  const StepSpec spec = run.spec_of(0, shares.front());
   const Pricing pricing(request.hardware, plan.layout.mesh, compute_dtype(spec.update.precision));
   for (const int64_t data_rank : shares) {
-    const TrainingGraphs whole =
-        whole_graphs(step_spec(request.config, request.model, plan.layout.at_data_rank(data_rank)));
-    for (const int64_t rank : stage_ranks(plan.layout.mesh)) {
-      ParallelLayout first = plan.layout;
-      first.rank = rank;
-      StagePlan stage = plan_share(request, first, data_rank, whole, pricing);
+    const TrainingGraphs whole = whole_graphs(run.spec_of(0, data_rank));
+    for (int64_t stage = 0; stage < spec.pipeline().num_stages; ++stage) {
+      StagePlan share = plan_share(request, run, stage, data_rank, whole, pricing);
       if (data_rank == shares.front()) {
-        plan.stages.push_back(std::move(stage));
+        plan.stages.push_back(std::move(share));
       } else {
-        plan.stages[static_cast<size_t>(stage.stage)].smaller_shares.push_back(std::move(stage));
+        plan.stages[static_cast<size_t>(stage)].smaller_shares.push_back(std::move(share));
       }
     }
   }
@@ -323,12 +310,8 @@ Plan make_plan(const PlanRequest& request) {
 }
 
 StagePlan plan_of_rank(const PlanRequest& request, int64_t rank) {
-  if (rank < 0 || rank >= request.ranks) {
-    fail(ErrorCode::kUsage, "--rank is {}: expected 0 to {}", rank, request.ranks - 1);
-  }
-  const ParallelLayout layout = parallel_layout(request.config, request.model, request.ranks, rank);
-  const StepSpec spec = step_spec(request.config, request.model, layout);
-  const Pricing pricing(request.hardware, layout.mesh, compute_dtype(spec.update.precision));
+  const StepSpec spec = PlannedRun(request.config, request.model, request.ranks).spec_of_rank(rank);
+  const Pricing pricing(request.hardware, spec.layout.mesh, compute_dtype(spec.update.precision));
   const TrainingGraphs graphs = training_graphs(spec);
   StagePlan plan = plan_stage(spec, graphs, request.kernels, pricing);
   plan.process_bytes = process_bytes_of(request, spec);

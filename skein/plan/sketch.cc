@@ -1,10 +1,13 @@
 #include "skein/plan/sketch.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "skein/model/decoder.h"
+#include "skein/plan/planned_run.h"
 #include "skein/plan/process_bytes.h"
 
 namespace skein {
@@ -14,33 +17,35 @@ constexpr size_t kActivations = static_cast<size_t>(Arena::kActivations);
 constexpr size_t kHostActivations = static_cast<size_t>(Arena::kHostActivations);
 constexpr size_t kWorkspace = static_cast<size_t>(Arena::kWorkspace);
 
-// The stages of the small mesh that has every kind of chunk.
-int64_t small_pipeline(const PipelineShape& shape) {
-  return shape.num_chunks() <= 2 ? shape.num_chunks() : 3;
+// The small mesh has one chunk a stage, and every position that the layout has.
+SketchKey small_run(const PlanRequest& request, int64_t num_chunks) {
+  SketchKey small = {request.config};
+  const int64_t per_stage = request.ranks / request.config.parallel.pipeline;
+  small.config.parallel.pipeline = std::min(num_chunks, static_cast<int64_t>(kNumChunkPositions));
+  small.config.parallel.virtual_stages = 1;
+  small.ranks = small.config.parallel.pipeline * per_stage;
+  return small;
 }
 
-// Plans of the stages of a small mesh, whose ranks hold one chunk of `layers` layers each.
-std::vector<StagePlan> plan_chunks(const PlanRequest& request, int64_t stages, int64_t layers) {
-  PlanRequest small = request;
-  const int64_t per_stage = request.ranks / request.config.parallel.pipeline;
-  small.config.parallel.pipeline = stages;
-  small.config.parallel.virtual_stages = 1;
-  small.model.num_hidden_layers = stages * layers;
-  small.ranks = stages * per_stage;
+// Plans of the stages of the small mesh, whose ranks hold one chunk of `layers` layers each.
+std::vector<StagePlan> plan_chunks(const PlanRequest& request, const SketchKey& small,
+                                   int64_t layers) {
+  const int64_t stages = small.config.parallel.pipeline;
+  DecoderConfig model = request.model;
+  model.num_hidden_layers = stages * layers;
+  const PlannedRun run(small.config, model, small.ranks);
   std::optional<TrainingGraphs> whole;
   std::vector<StagePlan> plans;
   for (int64_t stage = 0; stage < stages; ++stage) {
-    const ParallelLayout layout =
-        parallel_layout(small.config, small.model, small.ranks, stage * per_stage);
-    StepSpec spec = step_spec(small.config, small.model, layout);
+    StepSpec spec = run.spec_of(stage, /*data_rank=*/0);
     spec.update.bucket_bytes = bucket_bytes(num_parameters(request.model));
-    const Pricing pricing(request.hardware, layout.mesh, compute_dtype(spec.update.precision));
+    const Pricing pricing(request.hardware, spec.layout.mesh, compute_dtype(spec.update.precision));
     // The layouts that are planned in full are checked.
     if (!whole) whole = whole_graphs(spec, {}, Checks::kNone);
     const TrainingGraphs graphs = stage_graphs(*whole, spec, {}, Checks::kNone);
     StagePlan plan = plan_stage(spec, graphs, request.kernels, pricing, Checks::kNone);
     const int64_t slots =
-        max_in_flight(stage_tasks(pipeline_shape(spec), stage), plan.chunks.front().chunk);
+        max_in_flight(stage_tasks(spec.pipeline(), stage), plan.chunks.front().chunk);
     for (const size_t arena : {kActivations, kHostActivations}) plan.arena_bytes[arena] /= slots;
     plans.push_back(std::move(plan));
   }
@@ -87,35 +92,39 @@ void add_chunk(StagePlan& stage, const ChunkSketch& sketch, int64_t chunk, int64
 
 }  // namespace
 
-std::shared_ptr<SketchCache::Slot> SketchCache::slot_of(const SketchKey& key) {
+ChunkPosition position_of(int64_t chunk, int64_t num_chunks) {
+  if (chunk == 0) return ChunkPosition::kFirst;
+  return chunk + 1 == num_chunks ? ChunkPosition::kLast : ChunkPosition::kMiddle;
+}
+
+size_t SketchKey::Hash::operator()(const SketchKey& key) const {
+  const ParallelConfig& parallel = key.config.parallel;
+  size_t hash = std::hash<std::string>()(key.config.memory.recompute);
+  for (const int64_t part :
+       {key.ranks, parallel.pipeline, parallel.tensor, parallel.context, parallel.zero,
+        int64_t{parallel.pairs}, key.config.batch.micro_sequences}) {
+    hash = hash * 31 + static_cast<size_t>(part);
+  }
+  return hash;
+}
+
+std::shared_ptr<SketchCache::CacheSlot> SketchCache::slot_of(const SketchKey& key) {
   const Lock lock(mutex_);
-  std::shared_ptr<Slot>& slot = slots_[key];
-  if (!slot) slot = std::make_shared<Slot>();
+  std::shared_ptr<CacheSlot>& slot = slots_[key];
+  if (!slot) slot = std::make_shared<CacheSlot>();
   return slot;
 }
 
-SketchCache::Entry sketch_chunks(const PlanRequest& request, const PipelineShape& shape,
-                                 SketchCache& cache) {
-  const ParallelConfig& parallel = request.config.parallel;
-  const int64_t stages = small_pipeline(shape);
-  const SketchKey key = {.ranks_of_stage = request.ranks / parallel.pipeline,
-                         .tensor = parallel.tensor,
-                         .context = parallel.context,
-                         .zero = parallel.zero,
-                         .micro_sequences = request.config.batch.micro_sequences,
-                         .global_sequences = request.config.batch.global_sequences,
-                         .stages = stages,
-                         .recompute = parse_recompute_policy(request.config.memory.recompute),
-                         .pairs = parallel.pairs};
-  return cache.get(key, [&] {
+SketchCache::SharedSketches sketch_chunks(const PlanRequest& request, int64_t num_chunks,
+                                          SketchCache& cache) {
+  const SketchKey small = small_run(request, num_chunks);
+  return cache.get(small, [&] {
+    std::vector<StagePlan> ones = plan_chunks(request, small, 1);
+    std::vector<StagePlan> twos = plan_chunks(request, small, 2);
     auto sketches = std::make_shared<ChunkSketches>();
-    for (const size_t layers : {1, 2}) {
-      std::vector<StagePlan> plans = plan_chunks(request, stages, static_cast<int64_t>(layers));
-      for (size_t stage = 0; stage < plans.size(); ++stage) {
-        // One chunk is the first alone; two have no middle.
-        const size_t kind = stage > 0 && stage + 1 == plans.size() ? 2 : stage;
-        (*sketches)[kind][layers - 1] = std::move(plans[stage]);
-      }
+    for (size_t stage = 0; stage < ones.size(); ++stage) {
+      (*sketches)[position_of(static_cast<int64_t>(stage), std::ssize(ones))] = {
+          std::move(ones[stage]), std::move(twos[stage])};
     }
     return sketches;
   });
@@ -123,14 +132,14 @@ SketchCache::Entry sketch_chunks(const PlanRequest& request, const PipelineShape
 
 Plan sketch_plan(const PlanRequest& request, SketchCache& cache) {
   Plan plan;
-  plan.layout = parallel_layout(request.config, request.model, request.ranks, 0);
+  const PlannedRun run(request.config, request.model, request.ranks);
+  plan.layout = run.layout();
   plan.num_parameters = num_parameters(request.model);
   plan.hardware = request.hardware;
   plan.threads = request.threads;
-  const StepSpec spec = step_spec(request.config, request.model,
-                                  plan.layout.at_data_rank(plan.layout.shares().kinds().front()));
-  const PipelineShape shape = pipeline_shape(spec);
-  const auto sketches = sketch_chunks(request, shape, cache);
+  const StepSpec spec = run.spec_of(0, run.layout().shares().kinds().front());
+  const PipelineShape shape = spec.pipeline();
+  const auto sketches = sketch_chunks(request, shape.num_chunks(), cache);
   const auto layers = chunk_layers(request.model.num_hidden_layers, shape.num_chunks());
   const int64_t bytes_of_process =
       process_bytes(request.config, spec, request.threads, !request.hardware.unified_memory);
@@ -139,8 +148,8 @@ Plan sketch_plan(const PlanRequest& request, SketchCache& cache) {
     of_stage.stage = stage;
     const std::vector<Task> tasks = stage_tasks(shape, stage);
     for (int64_t chunk = stage; chunk < shape.num_chunks(); chunk += shape.num_stages) {
-      const size_t kind = chunk == 0 ? 0 : chunk + 1 == shape.num_chunks() ? 2 : 1;
-      add_chunk(of_stage, (*sketches)[kind], chunk, layers[static_cast<size_t>(chunk)].size(),
+      const ChunkSketch& sketch = (*sketches)[position_of(chunk, shape.num_chunks())];
+      add_chunk(of_stage, sketch, chunk, layers[static_cast<size_t>(chunk)].size(),
                 max_in_flight(tasks, chunk));
     }
     of_stage.process_bytes = bytes_of_process;

@@ -1,66 +1,90 @@
 // A plan extrapolated from a few layers: accurate enough to rank layouts, at a small share of the
 // cost.
 //
-// Method   the cost of a pipeline chunk is linear in its layers, and there are three kinds of
-//          chunks: the first, the last and those between. Each kind is planned with one layer and
-//          with two, on a mesh of at most three stages; every chunk of the layout is extrapolated
-//          from these.
+// Method   the cost of a pipeline chunk is linear in its layers, and depends on its position: the
+//          first, the last, or between. A chunk of each position is planned with one layer and with
+//          two, on a mesh of at most three stages; every chunk of the layout is extrapolated from
+//          these.
 // Exact    except for what is not linear: gradient buckets that span chunks, and the packing of
 //          short-lived memory. Wire and collectives are left out, and what of the exchange is
 //          exposed.
 #pragma once
 
 #include <array>
-#include <compare>
-#include <map>
 #include <memory>
+#include <unordered_map>
 
 #include "skein/base/threads/mutex.h"
 #include "skein/plan/plan.h"
 
 namespace skein {
 
-// Plans of a chunk with one layer and with two; activations of one micro-batch.
-using ChunkSketch = std::array<StagePlan, 2>;
-using ChunkSketches = std::array<ChunkSketch, 3>;  // first, middle, last: those that there are
+// Where a chunk lies in the model. A model in one chunk has only a first.
+enum class ChunkPosition { kFirst, kMiddle, kLast };
+inline constexpr size_t kNumChunkPositions = 3;
+ChunkPosition position_of(int64_t chunk, int64_t num_chunks);
 
-// What the sketches of a request's model and hardware depend on.
-struct SketchKey {
-  int64_t ranks_of_stage = 1, tensor = 1, context = 1, zero = 1;
-  int64_t micro_sequences = 1, global_sequences = 1;
-  int64_t stages = 1;  // of the small mesh
-  RecomputePolicy recompute = RecomputePolicy::kNone;
-  bool pairs = false;
-  auto operator<=>(const SketchKey&) const = default;
+// Plans of a chunk with one layer and with two; activations of one micro-batch.
+struct ChunkSketch {
+  StagePlan one_layer, two_layers;
 };
 
-// Sketches, which layouts that differ only in virtual stages share.
+// Those of the positions that the layout has.
+class ChunkSketches {
+ public:
+  ChunkSketch& operator[](ChunkPosition position) {
+    return sketches_[static_cast<size_t>(position)];
+  }
+  const ChunkSketch& operator[](ChunkPosition position) const {
+    return sketches_[static_cast<size_t>(position)];
+  }
+
+ private:
+  std::array<ChunkSketch, kNumChunkPositions> sketches_;
+};
+
+// The run of a small mesh, of whose chunks sketches are made. The whole configuration is compared,
+// so that no two layouts share sketches that a setting tells apart.
+struct SketchKey {
+  Config config;
+  int64_t ranks = 1;
+  bool operator==(const SketchKey&) const = default;
+
+  // Of the settings that a search varies; equal hashes may be of different keys.
+  struct Hash {
+    size_t operator()(const SketchKey& key) const;
+  };
+};
+
+// Sketches. Layouts share them if their small meshes are equal, such as those that differ only in
+// virtual stages.
 class SketchCache {
  public:
-  using Entry = std::shared_ptr<const ChunkSketches>;
+  using SharedSketches = std::shared_ptr<const ChunkSketches>;
   // Makes it where there is none; others that ask for the same one meanwhile wait.
   template <typename Make>
-  Entry get(const SketchKey& key, const Make& make) {
-    const std::shared_ptr<Slot> slot = slot_of(key);
+  SharedSketches get(const SketchKey& key, const Make& make) {
+    const std::shared_ptr<CacheSlot> slot = slot_of(key);
     const Lock lock(slot->mutex);
     if (!slot->entry) slot->entry = make();
     return slot->entry;
   }
 
  private:
-  struct Slot {
+  struct CacheSlot {
     Mutex mutex;
-    Entry entry SKEIN_GUARDED_BY(mutex);
+    SharedSketches entry SKEIN_GUARDED_BY(mutex);
   };
-  std::shared_ptr<Slot> slot_of(const SketchKey& key);
+  std::shared_ptr<CacheSlot> slot_of(const SketchKey& key);
 
   Mutex mutex_;
-  std::map<SketchKey, std::shared_ptr<Slot>> slots_ SKEIN_GUARDED_BY(mutex_);
+  std::unordered_map<SketchKey, std::shared_ptr<CacheSlot>, SketchKey::Hash> slots_
+      SKEIN_GUARDED_BY(mutex_);
 };
 
-// The chunks of a layout; throws what planning them throws.
-SketchCache::Entry sketch_chunks(const PlanRequest& request, const PipelineShape& shape,
-                                 SketchCache& cache);
+// The chunks of a layout that has so many; throws what planning them throws.
+SketchCache::SharedSketches sketch_chunks(const PlanRequest& request, int64_t num_chunks,
+                                          SketchCache& cache);
 
 // Threads  may be called at once by several threads with one cache, which is for requests that
 //          differ in nothing but the layout

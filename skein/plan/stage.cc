@@ -149,7 +149,7 @@ Pricing::Pricing(const Hardware& hardware, const Mesh& mesh, DType dtype)
   }
 }
 
-double Pricing::seconds(const Message& message) const {
+double Pricing::seconds(const WireMessage& message) const {
   return collective_seconds(message.kind, static_cast<double>(message.whole_bytes),
                             places_.at(message.group), hardware_);
 }
@@ -165,7 +165,7 @@ ProgramSeconds Pricing::program(const Program& program, int64_t rank, int64_t ti
       sum.blocking += under_way.wait(instruction, sum.compute + sum.blocking);
       continue;
     }
-    const std::optional<Message> message = message_of(instruction, mesh_, rank);
+    const std::optional<WireMessage> message = message_of(instruction, mesh_, rank);
     if (!message || message->kind == CollectiveKind::kSend) {
       sum.compute += estimate_seconds(instruction, rates_);
     }
@@ -201,7 +201,7 @@ StagePlan plan_stage(const StepSpec& spec, const TrainingGraphs& graphs, const K
                      const Pricing& pricing, Checks checks) {
   const ProgramSet programs = plan_training(graphs, spec, kernels, checks);
   const ProgramRuns runs = program_runs(spec, programs);
-  const PipelineShape shape = pipeline_shape(spec);
+  const PipelineShape shape = spec.pipeline();
   StagePlan plan;
   plan.stage = spec.layout.stage();
   plan.virtual_ranks = spec.layout.hosted_virtual_ranks();
@@ -242,10 +242,10 @@ int64_t loader_bytes(const StepSpec& spec) {
 }
 
 std::vector<int64_t> rank_snapshot_bytes(const StepSpec& spec, const TrainingGraphs& graphs,
-                                         int64_t num_ranks) {
+                                         int64_t first_rank, int64_t num_ranks) {
   std::vector<int64_t> bytes;
   for (int64_t i = 0; i < num_ranks; ++i) {
-    bytes.push_back(snapshot_bytes(graphs.training, spec, spec.layout.rank + i));
+    bytes.push_back(snapshot_bytes(graphs.training, spec, first_rank + i));
   }
   return bytes;
 }

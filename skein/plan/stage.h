@@ -37,7 +37,7 @@ class Pricing {
  public:
   Pricing(const Hardware& hardware, const Mesh& mesh, DType dtype);
 
-  double seconds(const Message& message) const;
+  double seconds(const WireMessage& message) const;
   // The seconds of one run. Adds the seconds of each collective, `times` times, to `collectives`.
   ProgramSeconds program(const Program& program, int64_t rank, int64_t times,
                          std::map<WireKey, double>& collectives) const;
@@ -89,9 +89,9 @@ StagePlan plan_stage(const StepSpec& spec, const TrainingGraphs& graphs, const K
 // Bytes of the batches that are loaded ahead.
 int64_t loader_bytes(const StepSpec& spec);
 
-// The snapshot bytes of `num_ranks` ranks of the stage, beginning with the spec's rank.
+// The snapshot bytes of `num_ranks` ranks of the spec's stage, beginning with `first_rank`.
 std::vector<int64_t> rank_snapshot_bytes(const StepSpec& spec, const TrainingGraphs& graphs,
-                                         int64_t num_ranks);
+                                         int64_t first_rank, int64_t num_ranks);
 
 // What the rank of the stage that sends most sends in a step.
 Wire largest_wire(const ProgramSet& programs, const ProgramRuns& runs);

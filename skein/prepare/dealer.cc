@@ -79,7 +79,7 @@ void Dealer::commit() {
   commit_with_sources(training_.corpus, training_.sources);
 }
 
-void Dealer::append(Output& output, const FileRange& range, const Origin& origin,
+void Dealer::append(DealtCorpus& output, const FileRange& range, const Origin& origin,
                     std::span<const ByteRange> spans) {
   output.corpus.append(range, spans);
   output.sources.append({origin.source, origin.record});

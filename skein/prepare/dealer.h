@@ -41,22 +41,22 @@ class Dealer {
   int64_t num_bytes() const { return num_bytes_; }
 
  private:
-  struct Output {
-    Output(const fs::path& out, const std::string& made_from, bool has_spans,
-           const std::string& shard_of = "")
+  struct DealtCorpus {
+    DealtCorpus(const fs::path& out, const std::string& made_from, bool has_spans,
+                const std::string& shard_of = "")
         : corpus(out, shard_of, has_spans), sources(out, made_from) {}
     CorpusWriter corpus;
     CorpusSourcesWriter sources;
   };
   // A document, or a part of one, and where it lies.
-  struct Part {
+  struct DocumentPart {
     FileRange range;
     std::string source;
     int64_t record = 0;
     std::vector<ByteRange> spans;
   };
 
-  static void append(Output& output, const FileRange& range, const Origin& origin,
+  static void append(DealtCorpus& output, const FileRange& range, const Origin& origin,
                      std::span<const ByteRange> spans);
   bool is_held_out(int64_t index) const;
   bool split(std::string_view text, const FileRange& range, const Origin& origin,
@@ -65,12 +65,12 @@ class Dealer {
   void flush_last();
 
   double fraction_;
-  Output training_;
-  std::optional<Output> validation_;
+  DealtCorpus training_;
+  std::optional<DealtCorpus> validation_;
   fs::path file_;
   int64_t file_index_ = 0;  // in the writers
   // The last small document, which may have to be split at the end; and the file where it lies.
-  Part last_;
+  DocumentPart last_;
   fs::path last_file_;
   int64_t num_documents_ = 0;
   int64_t num_bytes_ = 0;

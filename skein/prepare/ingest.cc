@@ -8,7 +8,6 @@
 #include "skein/base/numbers/hash.h"
 #include "skein/base/text/json_text.h"
 #include "skein/data/corpus/sources.h"
-#include "skein/objects/url.h"
 #include "skein/prepare/chat/chat_renderer.h"
 #include "skein/prepare/dealer.h"
 #include "skein/prepare/invalid_lines.h"
@@ -22,15 +21,16 @@ namespace {
 constexpr double kValidationFraction = 0.01;
 
 // No file is written twice.
-void check_distinct(const fs::path& out, const IngestOptions& options) {
-  std::vector<fs::path> written = {out, sources_of(out)};
-  if (!options.validation_out.empty()) {
-    written.insert(written.end(), {options.validation_out, sources_of(options.validation_out)});
+void check_distinct(const Place& out, const IngestOptions& options) {
+  std::vector<Place> written = {out, out.with_suffix(kSourcesSuffix)};
+  if (const Place& validation = options.validation_out; validation.is_named()) {
+    written.insert(written.end(), {validation, validation.with_suffix(kSourcesSuffix)});
   }
   written.insert(written.end(), options.also_written.begin(), options.also_written.end());
   std::set<fs::path> seen;
-  for (const fs::path& path : written) {
-    if (seen.insert(is_object_url(path) ? path : fs::weakly_canonical(path)).second) continue;
+  for (const Place& place : written) {
+    const fs::path& path = place.path();
+    if (seen.insert(place.is_object() ? path : fs::weakly_canonical(path)).second) continue;
     fail(ErrorCode::kUsage,
          "{}: would be written twice, as two of the corpora, the .sources beside each and the "
          "report: expected a name for each",
@@ -38,10 +38,10 @@ void check_distinct(const fs::path& out, const IngestOptions& options) {
   }
 }
 
-void check_options(const fs::path& out, const IngestOptions& options) {
+void check_options(const Place& out, const IngestOptions& options) {
   check_distinct(out, options);
   check_reading(read_options(options));
-  if (options.validation_out.empty()) {
+  if (!options.validation_out.is_named()) {
     if (!options.validation_fraction) return;
     fail(ErrorCode::kUsage,
          "--validation-fraction {}: nothing is held out without --validation-out FILE",
@@ -87,15 +87,15 @@ PiecesOptions pieces_options(const fs::path& out, const IngestOptions& options) 
   pieces.read = read_options(options);
   pieces.skip_invalid_lines = options.skip_invalid_lines && options.max_invalid_lines > 0;
   pieces.worker = options.step.key;
-  pieces.joins_texts = options.validation_out.empty();  // otherwise they go to two corpora
+  pieces.joins_texts = !options.validation_out.is_named();  // otherwise they go to two corpora
   return pieces;
 }
 
 struct IngestOutputs {
-  IngestOutputs(const fs::path& out, const IngestOptions& options)
+  IngestOutputs(const Place& out, const IngestOptions& options)
       : training(output_of(out, options.work)),
         validation(output_of(options.validation_out, options.work)) {
-    if (!options.validation_out.empty()) all.push_back(validation);
+    if (validation.named.is_named()) all.push_back(validation);
     all.push_back(training);
   }
 
@@ -107,7 +107,7 @@ struct IngestOutputs {
       }
     };
     check_one("--out", training);
-    if (!validation.named.empty()) check_one("--validation-out", validation);
+    if (validation.named.is_named()) check_one("--validation-out", validation);
   }
 
   Output training, validation;
@@ -116,7 +116,7 @@ struct IngestOutputs {
 
 // Of all that the bytes of the outputs follow from.
 std::string fingerprint(const std::vector<InputFile>& files, const IngestOptions& options) {
-  Json all = {text_options(options), options.validation_out.string(),
+  Json all = {text_options(options), options.validation_out.text(),
               options.validation_fraction.value_or(kValidationFraction)};
   for (const InputFile& file : files) {
     all.push_back({file.path.string(), file.named, file.num_bytes, file.changed_ns});
@@ -183,7 +183,7 @@ void make(std::vector<InputFile> files, const IngestOutputs& outputs, const std:
       report.counters.push_back(pieces.report(i).counters);
     }
     check_invalid_lines(pieces.total(), options.max_invalid_lines);
-    if (options.on_read) options.on_read(outputs.training.named, report);
+    if (options.on_read) options.on_read(outputs.training.named.path(), report);
     if (report.num_documents == 0 && options.shard_of.empty()) {
       pieces.remove();  // there is nothing to go on with
       fail_without_text(names, report, options);
@@ -193,6 +193,29 @@ void make(std::vector<InputFile> files, const IngestOutputs& outputs, const std:
     throw Error(error.code(), error.what() + pieces.kept());
   }
   pieces.remove();
+}
+
+IngestReport ingest_found(FoundInputs found, const IngestOutputs& outputs,
+                          const IngestOptions& options,
+                          const std::function<void(const PiecesProgress&)>& on_progress) {
+  // Of a shard all inputs were looked at.
+  if (options.shard_of.empty()) check_separator(read_options(options), found.files);
+  std::vector<Place> written = options.also_written;
+  written.insert(written.end(), {outputs.training.named, outputs.validation.named});
+  check_not_outputs(found.files, written);
+  if (options.shard_of.empty()) check_shards_of_inputs(found.files);
+  IngestReport report;
+  report.passed_over = std::move(found.passed_over);
+  report.notes = std::move(found.notes);
+  const std::string made_from = fingerprint(found.files, options);
+  report.was_finished = is_finished(outputs, made_from, options.overwrite);
+  if (report.was_finished) return report;
+  outputs.check(made_from, options.overwrite);
+  report.was_made = wait_to_be_sent(outputs.all, made_from);
+  if (report.was_made) return send(outputs.all, options.on_sent), report;
+  make(std::move(found.files), outputs, made_from, options, on_progress, report);
+  send(outputs.all, options.on_sent);
+  return report;
 }
 
 }  // namespace
@@ -218,40 +241,23 @@ Json text_options(const IngestOptions& options) {
   return {options.step.key, reading_key(read_options(options), options.skip_invalid_lines)};
 }
 
-IngestReport ingest(const std::vector<fs::path>& inputs, const fs::path& out,
+IngestReport ingest(const std::vector<fs::path>& inputs, const Place& out,
                     const IngestOptions& options,
                     const std::function<void(const PiecesProgress&)>& on_progress) {
   if (inputs.empty()) fail(ErrorCode::kUsage, "nothing to ingest: expected files or folders");
   check_options(out, options);
   const IngestOutputs outputs(out, options);
-  std::vector<fs::path> excluded = {out, options.validation_out, outputs.training.made,
-                                    outputs.validation.made, work_folder_of(outputs.training.made)};
-  excluded.insert(excluded.end(), options.also_written.begin(), options.also_written.end());
-  return ingest(find_inputs(inputs, excluded), out, options, on_progress);
+  std::vector<fs::path> excluded = {out.path(), options.validation_out.path(),
+                                    outputs.training.made, outputs.validation.made,
+                                    work_folder_of(outputs.training.made)};
+  for (const Place& place : options.also_written) excluded.push_back(place.path());
+  return ingest_found(find_inputs(inputs, excluded), outputs, options, on_progress);
 }
 
-IngestReport ingest(FoundInputs found, const fs::path& out, const IngestOptions& options,
+IngestReport ingest(FoundInputs found, const Place& out, const IngestOptions& options,
                     const std::function<void(const PiecesProgress&)>& on_progress) {
   check_options(out, options);
-  // Of a shard all inputs were looked at.
-  if (options.shard_of.empty()) check_separator(read_options(options), found.files);
-  std::vector<fs::path> written = options.also_written;
-  written.insert(written.end(), {out, options.validation_out});
-  check_not_outputs(found.files, written);
-  if (options.shard_of.empty()) check_shards_of_inputs(found.files);
-  IngestReport report;
-  report.passed_over = std::move(found.passed_over);
-  report.notes = std::move(found.notes);
-  const std::string made_from = fingerprint(found.files, options);
-  const IngestOutputs outputs(out, options);
-  report.was_finished = is_finished(outputs, made_from, options.overwrite);
-  if (report.was_finished) return report;
-  outputs.check(made_from, options.overwrite);
-  report.was_made = wait_to_be_sent(outputs.all, made_from);
-  if (report.was_made) return send(outputs.all, options.on_sent), report;
-  make(std::move(found.files), outputs, made_from, options, on_progress, report);
-  send(outputs.all, options.on_sent);
-  return report;
+  return ingest_found(std::move(found), IngestOutputs(out, options), options, on_progress);
 }
 
 }  // namespace skein

@@ -46,7 +46,7 @@ struct IngestOptions {
   // last `validation_fraction` is held out instead, so that a corpus of a few large texts has
   // validation text as well. If nothing was held out of a small corpus, the end of its last
   // document is.
-  fs::path validation_out;
+  Place validation_out;
   std::optional<double> validation_fraction;  // default 0.01
 
   int64_t max_document_bytes = int64_t{256} << 20;  // of a JSON line, a field, compressed text
@@ -61,9 +61,9 @@ struct IngestOptions {
   std::string document_separator;     // the same
   // The same; what it finds in documents becomes the column `loss_spans` of the corpora.
   std::shared_ptr<const ChatRenderer> chat;
-  bool overwrite = false;              // replace outputs that exist
-  fs::path work;                       // where outputs in buckets are made; empty: in TMPDIR
-  std::vector<fs::path> also_written;  // by the caller, beside the corpora: no inputs either
+  bool overwrite = false;           // replace outputs that exist
+  fs::path work;                    // where outputs in buckets are made; empty: in TMPDIR
+  std::vector<Place> also_written;  // by the caller, beside the corpora: no inputs either
   OnSent on_sent;
   int num_threads = 0;  // 0: as many as this process may use cores; the output is the same
 
@@ -102,12 +102,12 @@ struct IngestReport {
 };
 
 // `on_progress`, if given, is called some times a second, and when all inputs are read.
-IngestReport ingest(const std::vector<fs::path>& inputs, const fs::path& out,
+IngestReport ingest(const std::vector<fs::path>& inputs, const Place& out,
                     const IngestOptions& options = {},
                     const std::function<void(const PiecesProgress&)>& on_progress = {});
 
 // The same for inputs that have been found.
-IngestReport ingest(FoundInputs found, const fs::path& out, const IngestOptions& options,
+IngestReport ingest(FoundInputs found, const Place& out, const IngestOptions& options,
                     const std::function<void(const PiecesProgress&)>& on_progress);
 
 }  // namespace skein

@@ -179,7 +179,7 @@ TEST_F(IngestOutput, FractionsAtTheEdgesKeepEveryByte) {
         EXPECT_GT(fraction, 0.4);
         continue;
       }
-      const Documents training = documents(out()), held = documents(options.validation_out);
+      const Documents training = documents(out()), held = documents(options.validation_out.path());
       ASSERT_EQ(training.size(), 1u);
       ASSERT_EQ(held.size(), 1u) << fraction;
       EXPECT_EQ(training[0] + held[0], text) << fraction;

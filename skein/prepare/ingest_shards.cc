@@ -31,10 +31,10 @@ std::string list_of(const std::vector<InputFile>& files, int64_t num_shards,
                      files.size(), num_bytes);
 }
 
-std::vector<fs::path> shards_in(const fs::path& out) {
+std::vector<fs::path> shards_in(const Place& out) {
   const bool is_there =
-      is_object_url(out) ? object_exists(parse_object_url(out.native())) : is_folder_there(out);
-  std::vector<fs::path> shards = is_there ? files_in_folder(out) : std::vector<fs::path>();
+      out.is_object() ? object_exists(*out.object()) : is_folder_there(out.path());
+  std::vector<fs::path> shards = is_there ? files_in_folder(out.path()) : std::vector<fs::path>();
   std::erase_if(shards, [](const fs::path& file) {
     const auto name = shard_name(file);
     return !name || name->stem != kStem;
@@ -49,24 +49,24 @@ int64_t documents_of(const fs::path& corpus) {
   return sources ? sources->num_documents() : 0;
 }
 
-[[noreturn]] void fail_without_text(const fs::path& out, int64_t num_shards,
+[[noreturn]] void fail_without_text(const Place& out, int64_t num_shards,
                                     const IngestOptions& options, const std::string& warning) {
   fail(ErrorCode::kInvalid,
        "no text in any of the {} shards of {}: all their documents are {}, or their files hold "
        "none: expected some that stay{}",
-       num_shards, out.string(), options.step.left_out, warning.empty() ? "" : "; " + warning);
+       num_shards, out.text(), options.step.left_out, warning.empty() ? "" : "; " + warning);
 }
 
 }  // namespace
 
-void check_shard_set(const fs::path& out, int64_t num_shards, const std::string& list) {
+void check_shard_set(const Place& out, int64_t num_shards, const std::string& list) {
   const std::vector<fs::path> shards = shards_in(out);
   for (const fs::path& shard : shards) {
     if (shard_name(shard)->count == num_shards) continue;
     fail(ErrorCode::kUsage,
          "--out {} --shards {}: holds {}, of another division of documents: expected a folder "
          "without it; name another, or remove those shards",
-         out.string(), num_shards, shard.filename().string());
+         out.text(), num_shards, shard.filename().string());
   }
   if (list.empty()) return;
   for (const ShardList& shard : shard_lists(shards)) {
@@ -75,7 +75,7 @@ void check_shard_set(const fs::path& out, int64_t num_shards, const std::string&
          "--out {}: holds {} of another list of inputs, or made with other options ({}), than this "
          "one ({}), so that files would be in two shards, or in none: expected the same names, "
          "sizes and options on every machine; --overwrite on every machine makes all shards anew",
-         out.string(), shard.shard.filename().string(), shard.of, list);
+         out.text(), shard.shard.filename().string(), shard.of, list);
   }
 }
 
@@ -105,11 +105,11 @@ std::vector<size_t> first_files(const std::vector<InputFile>& files, int64_t num
   return first;
 }
 
-void ingest_shards(const std::vector<fs::path>& inputs, const fs::path& out,
+void ingest_shards(const std::vector<fs::path>& inputs, const Place& out,
                    const IngestOptions& options, const ShardOptions& shards,
                    const std::function<void(const fs::path& shard, const IngestReport&)>& on_shard,
                    const std::function<void(const PiecesProgress&)>& on_progress) {
-  if (!options.validation_out.empty()) {
+  if (options.validation_out.is_named()) {
     fail(ErrorCode::kUsage,
          "--validation-out with --shards: a document is held out by its index among all, which a "
          "machine that reads some of them does not know: ingest without --shards, or keep a shard "
@@ -120,8 +120,8 @@ void ingest_shards(const std::vector<fs::path>& inputs, const fs::path& out,
          shards.machine, shards.num_machines);
   }
   if (inputs.empty()) fail(ErrorCode::kUsage, "nothing to ingest: expected files or folders");
-  std::vector<fs::path> excluded = {out, output_of(out, options.work).made};
-  excluded.insert(excluded.end(), options.also_written.begin(), options.also_written.end());
+  std::vector<fs::path> excluded = {out.path(), output_of(out, options.work).made};
+  for (const Place& place : options.also_written) excluded.push_back(place.path());
   const FoundInputs found = find_inputs(inputs, excluded);
   if (shards.num_shards < 1 || shards.num_shards > static_cast<int64_t>(found.files.size())) {
     fail(ErrorCode::kUsage, "--shards {}: there are {} files: expected 1 to as many shards",
@@ -145,7 +145,7 @@ void ingest_shards(const std::vector<fs::path>& inputs, const fs::path& out,
     const bool is_first = shard == shards.machine;  // says what the walk found
     if (is_first) part.passed_over = found.passed_over;
     if (is_first) part.notes = found.notes;
-    const fs::path path = shard_path(out, shard, shards.num_shards);
+    const fs::path path = shard_path(out.path(), shard, shards.num_shards);
     const IngestReport report = ingest(std::move(part), path, of_shard, on_progress);
     if (!report.warnings.empty() && warning.empty()) warning = report.warnings.front();
     has_text = has_text || (is_made_before(report) ? documents_of(path) : report.num_documents) > 0;

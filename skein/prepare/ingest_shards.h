@@ -32,13 +32,13 @@ fs::path shard_path(const fs::path& out, int64_t shard, int64_t num_shards);
 
 // The shards that a folder, or a name in a store, holds already are of this division, and, if
 // `list` is given, of this list of inputs (data/corpus/shard_set.h): Error{kUsage}.
-void check_shard_set(const fs::path& out, int64_t num_shards, const std::string& list = "");
+void check_shard_set(const Place& out, int64_t num_shards, const std::string& list = "");
 
 // Of `num_files` files of these sizes, the index of the first one of each shard.
 std::vector<size_t> first_files(const std::vector<InputFile>& files, int64_t num_shards);
 
 // `on_shard` is called with the report of each shard when it is done.
-void ingest_shards(const std::vector<fs::path>& inputs, const fs::path& out,
+void ingest_shards(const std::vector<fs::path>& inputs, const Place& out,
                    const IngestOptions& options, const ShardOptions& shards,
                    const std::function<void(const fs::path& shard, const IngestReport&)>& on_shard,
                    const std::function<void(const PiecesProgress&)>& on_progress = {});

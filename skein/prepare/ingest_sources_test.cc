@@ -55,10 +55,10 @@ TEST_F(IngestSources, BothHalvesOfACutDocumentHaveItsSource) {
   const IngestOptions options{.validation_out = folder_ / "val.arrow"};
   ingested({write("a.txt", std::string(3 << 20, 'x'))}, options);
   EXPECT_THAT(sources_in(out()), ElementsAre("a.txt:1"));
-  EXPECT_THAT(sources_in(options.validation_out), ElementsAre("a.txt:1"));
+  EXPECT_THAT(sources_in(options.validation_out.path()), ElementsAre("a.txt:1"));
   ingested({write("a.txt", "ab")}, options);
   EXPECT_THAT(sources_in(out()), ElementsAre("a.txt:1"));
-  EXPECT_THAT(sources_in(options.validation_out), ElementsAre("a.txt:1"));
+  EXPECT_THAT(sources_in(options.validation_out.path()), ElementsAre("a.txt:1"));
 }
 
 TEST_F(IngestSources, OfAnotherCorpusAreRefused) {

@@ -174,7 +174,7 @@ TEST_F(Ingest, HoldsOutAShareOfTheDocuments) {
   const fs::path input = write("a.jsonl", lines);
   const IngestOptions options{.validation_out = folder_ / "val.arrow", .validation_fraction = 0.1};
   const Documents training = ingested({input}, options);
-  const Documents held = documents(options.validation_out);
+  const Documents held = documents(options.validation_out.path());
   EXPECT_EQ(report_.num_validation_documents, static_cast<int64_t>(held.size()));
   EXPECT_NEAR(static_cast<double>(held.size()), 500, 100);
   std::set<std::string> all(training.begin(), training.end());
@@ -185,7 +185,7 @@ TEST_F(Ingest, HoldsOutAShareOfTheDocuments) {
   const std::string before = read_file(out());
   ingested({input}, options);
   EXPECT_EQ(read_file(out()), before);
-  EXPECT_EQ(documents(options.validation_out), held);
+  EXPECT_EQ(documents(options.validation_out.path()), held);
 }
 
 TEST_F(Ingest, HoldsOutTheEndOfLargeAndOfFewDocuments) {
@@ -194,7 +194,7 @@ TEST_F(Ingest, HoldsOutTheEndOfLargeAndOfFewDocuments) {
   const IngestOptions options{.validation_out = folder_ / "val.arrow", .validation_fraction = 0.05};
   for (const std::string& document : {text, text.substr(0, 20'000), std::string("ab")}) {
     const Documents training = ingested({write("one.txt", document)}, options);
-    const Documents held = documents(options.validation_out);
+    const Documents held = documents(options.validation_out.path());
     ASSERT_EQ(held.size(), 1u);
     EXPECT_EQ(training.at(0) + held.at(0), document);
     const double wanted = std::max(1.0, 0.05 * static_cast<double>(document.size()));

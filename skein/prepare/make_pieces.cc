@@ -25,7 +25,7 @@ class Pieces::Making {
   Making(Pieces& pieces, const WorkerFactory& new_worker)
       : all_(pieces), new_worker_(new_worker), failed_(pieces.pieces_.size()) {
     for (size_t i = 0; i < all_.pieces_.size(); ++i) {
-      const Piece& piece = all_.pieces_[i];
+      const PieceState& piece = all_.pieces_[i];
       if (!all_.is_mine(static_cast<int64_t>(i))) continue;
       num_files_ += static_cast<int64_t>(piece.num_inputs);
       num_input_bytes_ += piece.num_input_bytes;
@@ -85,7 +85,7 @@ class Pieces::Making {
   }
 
   void make(size_t index, PieceWorker& worker) {
-    Piece& piece = all_.pieces_[index];
+    PieceState& piece = all_.pieces_[index];
     const PieceTask task{std::span(all_.inputs_).subspan(piece.first_input, piece.num_inputs),
                          piece.first_input,
                          piece.key,

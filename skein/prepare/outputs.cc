@@ -24,49 +24,48 @@ namespace {
 
 constexpr size_t kSentAtOnce = size_t{1} << 20;
 
-[[noreturn]] void fail_folder(const char* option, const fs::path& path, const char* example) {
+Place sources_beside(const Place& corpus) { return corpus.with_suffix(kSourcesSuffix); }
+
+bool exists(const Place& place) {
+  return place.is_object() ? has_object(*place.object()) : is_there(place.path());
+}
+
+[[noreturn]] void fail_folder(const char* option, const Place& place, const char* example) {
   fail(ErrorCode::kUsage, "{} {}: is a folder: expected the name of {}, such as {}", option,
-       path.empty() ? "\"\"" : path.string(), is_object_url(path) ? "an object" : "a file",
-       (path / example).string());
+       place.is_named() ? place.text() : "\"\"", place.is_object() ? "an object" : "a file",
+       (place.path() / example).string());
 }
 
 // A corpus of the same inputs and options was found before (is_made_from).
-[[noreturn]] void fail_exists(const char* option, const fs::path& path, bool has_sources) {
-  const char* thing = is_object_url(path) ? "object" : "file";
-  if (!has_sources) {
+[[noreturn]] void fail_exists(const char* option, const Place& place) {
+  const char* thing = place.is_object() ? "object" : "file";
+  if (!exists(sources_beside(place))) {
     fail(ErrorCode::kUsage, "{} {}: exists: name another {}, or --overwrite to replace it", option,
-         path.string(), thing);
+         place.text(), thing);
   }
   fail(ErrorCode::kUsage,
        "{} {}: exists, made of other inputs or with other options, or inputs have changed since: "
        "--overwrite makes it anew, or name another {}",
-       option, path.string(), thing);
+       option, place.text(), thing);
 }
 
-void check_object(const char* option, const fs::path& named, bool overwrite) {
-  const ObjectUrl url = parse_object_url(named.native());
-  if (url.key.empty() || !named.has_filename()) fail_folder(option, named, "corpus.arrow");
-  require_store(named.string(), option);
-  if (!overwrite && has_object(url)) {
-    fail_exists(option, named, has_object(parse_object_url(sources_of(named).native())));
-  }
+void check_place(const char* option, const Place& place, bool overwrite) {
+  const bool is_folder =
+      place.is_object() ? place.object()->key.empty() : is_folder_there(place.path());
+  if (is_folder || !place.path().has_filename()) fail_folder(option, place, "corpus.arrow");
+  if (place.is_object()) require_store(place.text(), option);
+  if (!overwrite && exists(place)) fail_exists(option, place);
 }
 
-void check_file(const char* option, const fs::path& path, bool overwrite) {
-  if (path.empty() || !path.has_filename() || is_folder_there(path)) {
-    fail_folder(option, path, "corpus.arrow");
-  }
-  if (!overwrite && is_there(path)) fail_exists(option, path, is_there(sources_of(path)));
-}
-
-bool is_made_there(const fs::path& corpus) {
-  if (!is_object_url(corpus)) return is_there(corpus);
-  const auto changed_ns = [](const fs::path& path) {
-    return list_objects(parse_object_url(path.native())).front().changed_ns;
+// An object that is older than its sources was not written with them.
+bool is_made_there(const Place& corpus) {
+  if (!exists(corpus)) return false;
+  if (!corpus.is_object()) return true;
+  const auto changed_ns = [](const Place& place) {
+    return list_objects(*place.object()).front().changed_ns;
   };
-  const auto has = [](const fs::path& path) { return has_object(parse_object_url(path.native())); };
-  return has(corpus) && has(sources_of(corpus)) &&
-         changed_ns(corpus) >= changed_ns(sources_of(corpus));
+  const Place sources = sources_beside(corpus);
+  return exists(sources) && changed_ns(corpus) >= changed_ns(sources);
 }
 
 class Sending {
@@ -82,7 +81,7 @@ class Sending {
   void send(const Output& output) {
     if (!output.is_sent()) return;
     try {
-      send(sources_of(output.made), sources_of(output.named));
+      send(sources_of(output.made), sources_beside(output.named));
       send(output.made, output.named);
     } catch (const Error& error) {
       throw Error(error.code(),
@@ -92,9 +91,9 @@ class Sending {
   }
 
  private:
-  void send(const fs::path& from, const fs::path& to) {
+  void send(const fs::path& from, const Place& to) {
     const MappedFile file(from);
-    ObjectWriter object(parse_object_url(to.native()));
+    ObjectWriter object(*to.object());
     for (auto left = file.bytes(); !left.empty();) {
       const auto part = left.first(std::min(kSentAtOnce, left.size()));
       object.write(part);
@@ -125,30 +124,26 @@ fs::path own_folder() {
 
 }  // namespace
 
-Output output_of(const fs::path& named, const fs::path& work) {
-  if (!is_object_url(named)) return {named, named};
+Output output_of(const Place& named, const fs::path& work) {
+  if (!named.is_object()) return {named, named.path()};
   const fs::path folder = work.empty() ? own_folder() : fs::absolute(work);
-  return {named, folder / parse_object_url(named.native()).path()};
+  return {named, folder / named.object()->path()};
 }
 
 void check_output(const char* option, const Output& output, bool overwrite) {
-  if (output.is_sent()) {
-    check_object(option, output.named, overwrite);
-  } else {
-    check_file(option, output.named, overwrite);
-  }
+  check_place(option, output.named, overwrite);
   if (!output.made.has_parent_path()) return;
   std::error_code error;
   fs::create_directories(output.made.parent_path(), error);
   if (error) {
-    fail(ErrorCode::kUsage, "{} {}: cannot make the folder {}: {}", option, output.named.string(),
+    fail(ErrorCode::kUsage, "{} {}: cannot make the folder {}: {}", option, output.named.text(),
          output.made.parent_path().string(), errno_text(error.value()));
   }
 }
 
-bool is_made_from(const fs::path& corpus, const std::string& made_from) {
+bool is_made_from(const Place& corpus, const std::string& made_from) {
   if (!is_made_there(corpus)) return false;
-  const std::optional<CorpusSources> sources = CorpusSources::beside(corpus);
+  const std::optional<CorpusSources> sources = CorpusSources::beside(corpus.path());
   return sources && sources->made_from() == made_from;
 }
 
@@ -175,7 +170,7 @@ void remove_sent(const std::vector<Output>& outputs) {
     if (!output.is_sent()) continue;
     fs::remove(output.made, ignored);
     fs::remove(sources_of(output.made), ignored);
-    const fs::path key = parse_object_url(output.named.native()).path();
+    const fs::path key = output.named.object()->path();
     fs::path folder = output.made.parent_path();  // and folders in which nothing is left then
     for (auto part = std::next(key.begin()); part != key.end(); ++part) {
       if (!fs::remove(folder, ignored)) break;
@@ -192,18 +187,18 @@ void check_shards_of_inputs(const std::vector<InputFile>& inputs) {
   check_shards(corpora);
 }
 
-void check_not_outputs(const std::vector<InputFile>& inputs, const std::vector<fs::path>& outputs) {
+void check_not_outputs(const std::vector<InputFile>& inputs, const std::vector<Place>& outputs) {
   std::set<fs::path> names;
-  std::set<FileIdentity> places;  // of those that are there
-  for (const fs::path& output : outputs) {
-    names.insert(output);
-    if (const auto place = identity_of(output)) places.insert(*place);
+  std::set<FileIdentity> identities;  // of those that are there
+  for (const Place& output : outputs) {
+    names.insert(output.path());
+    if (const auto identity = identity_of(output)) identities.insert(*identity);
   }
   const auto is_written = [&](const fs::path& path) {
     if (names.contains(path)) return true;
-    if (places.empty()) return false;
-    const auto place = identity_of(path);
-    return place.has_value() && places.contains(place.value());
+    if (identities.empty()) return false;
+    const auto identity = identity_of(path);
+    return identity.has_value() && identities.contains(identity.value());
   };
   for (const InputFile& input : inputs) {
     if (!is_written(input.path)) continue;

@@ -14,18 +14,19 @@
 #include <vector>
 
 #include "skein/base/files/file.h"
+#include "skein/objects/place.h"
 #include "skein/prepare/read/inputs/inputs.h"
 
 namespace skein {
 
 struct Output {
-  fs::path named;  // by the caller: a file, or s3://…
-  fs::path made;   // the same file, or the one that is sent there
-  bool is_sent() const { return made != named; }
+  Place named;    // by the caller
+  fs::path made;  // the same file, or the one that is sent there
+  bool is_sent() const { return named.is_object(); }
 };
 
 // `work`: where outputs in buckets are made; empty: in TMPDIR.
-Output output_of(const fs::path& named, const fs::path& work);
+Output output_of(const Place& named, const fs::path& work);
 
 // It must be possible to write, and must not replace anything by accident. Makes the folder in
 // which it is made.
@@ -33,7 +34,7 @@ void check_output(const char* option, const Output& output, bool overwrite);
 
 // Whether the corpus is there, made of this (CorpusSources): it is the last to be written. A corpus
 // in a bucket that is older than its sources was not written with them.
-bool is_made_from(const fs::path& corpus, const std::string& made_from);
+bool is_made_from(const Place& corpus, const std::string& made_from);
 
 // Whether all are made here, of this, and wait only for being sent.
 bool wait_to_be_sent(const std::vector<Output>& outputs, const std::string& made_from);
@@ -50,6 +51,6 @@ void remove_sent(const std::vector<Output>& outputs);
 void check_shards_of_inputs(const std::vector<InputFile>& inputs);
 
 // No input is one of the outputs.
-void check_not_outputs(const std::vector<InputFile>& inputs, const std::vector<fs::path>& outputs);
+void check_not_outputs(const std::vector<InputFile>& inputs, const std::vector<Place>& outputs);
 
 }  // namespace skein

@@ -45,11 +45,11 @@ Pieces::Pieces(std::vector<InputFile> inputs, PiecesOptions options)
   if (!options_.share) remove_stale();
 }
 
-std::vector<Pieces::Piece> Pieces::plan() const {
+std::vector<Pieces::PieceState> Pieces::plan() const {
   const Json options = {{"format", kPieceFormat},
                         {"reading", reading_key(options_.read, options_.skip_invalid_lines)},
                         {"worker", options_.worker}};
-  std::vector<Piece> pieces;
+  std::vector<PieceState> pieces;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const bool begins = pieces.empty() || pieces.back().num_inputs == kSmallInputs ||
                         pieces.back().num_input_bytes + inputs_[i].num_bytes > kSmallInputsBytes;
@@ -58,7 +58,7 @@ std::vector<Pieces::Piece> Pieces::plan() const {
     pieces.back().num_input_bytes += inputs_[i].num_bytes;
   }
   std::set<std::string> keys;
-  for (Piece& piece : pieces) {
+  for (PieceState& piece : pieces) {
     Json files = Json::array();
     for (const InputFile& file : std::span(inputs_).subspan(piece.first_input, piece.num_inputs)) {
       files.push_back({file.path.string(), file.named, file.num_bytes, file.changed_ns});
@@ -88,7 +88,7 @@ void Pieces::find_finished() {
   }
   std::atomic<int64_t> num_found = 0;
   parallel_for_each(mine, num_threads_or_cores(options_.num_threads), [&](int64_t number) {
-    Piece& piece = pieces_[static_cast<size_t>(number)];
+    PieceState& piece = pieces_[static_cast<size_t>(number)];
     std::optional<PieceReport> report = find_piece(piece.stem, piece.key);
     if (!report) return;
     piece.report = std::move(*report);
@@ -102,7 +102,7 @@ void Pieces::find_finished() {
 
 void Pieces::remove_stale() {
   std::set<std::string> wanted;
-  for (const Piece& piece : pieces_) wanted.insert(piece.stem.filename().string());
+  for (const PieceState& piece : pieces_) wanted.insert(piece.stem.filename().string());
   std::vector<fs::path> stale;
   int64_t num_finished = 0;
   for (const auto& entry : fs::directory_iterator(folder_.path())) {
@@ -124,7 +124,7 @@ void Pieces::remove_stale() {
 
 // The file of all texts, if none is in there.
 void Pieces::remove_unused_texts() const {
-  const bool is_used = std::any_of(pieces_.begin(), pieces_.end(), [](const Piece& piece) {
+  const bool is_used = std::any_of(pieces_.begin(), pieces_.end(), [](const PieceState& piece) {
     return piece.is_done && piece.report.joined_begin >= 0;
   });
   std::error_code ignored;
@@ -135,7 +135,7 @@ void Pieces::remove_unused_texts() const {
 // not finished, or was made anew, have to go from where they were.
 void Pieces::join_finished() {
   const auto is_in_place = [&](size_t i) {
-    const Piece& piece = pieces_[i];
+    const PieceState& piece = pieces_[i];
     return piece.is_done && piece.report.joined_begin == joined_.turn(i);
   };
   size_t next = 0;
@@ -143,7 +143,7 @@ void Pieces::join_finished() {
     joined_.put(pieces_[next].report.num_bytes);
   }
   for (; next < pieces_.size(); ++next) {
-    Piece& piece = pieces_[next];
+    PieceState& piece = pieces_[next];
     if (piece.is_done && piece.report.joined_begin >= 0) part_piece(piece.stem, piece.report);
     if (piece.is_done) joined_.leave(next, piece.report.num_bytes);
   }
@@ -159,7 +159,7 @@ void Pieces::join(size_t piece) {
 
 void Pieces::join_left() {
   while (const std::optional<size_t> left = joined_.take_left()) {
-    Piece& piece = pieces_[*left];
+    PieceState& piece = pieces_[*left];
     join_piece(piece.stem, piece.report, joined_, *joined_.turn(*left));
     joined_.put(piece.report.num_bytes);
   }
@@ -170,18 +170,18 @@ const PieceReport& Pieces::report(int64_t piece) const {
 }
 
 fs::path Pieces::text_file(int64_t piece) const {
-  const Piece& wanted = pieces_[static_cast<size_t>(piece)];
+  const PieceState& wanted = pieces_[static_cast<size_t>(piece)];
   return piece_text(wanted.stem, wanted.report);
 }
 
 void Pieces::read(int64_t piece, const std::function<void(const PieceDocument&)>& visit) const {
-  const Piece& wanted = pieces_[static_cast<size_t>(piece)];
+  const PieceState& wanted = pieces_[static_cast<size_t>(piece)];
   read_piece(wanted.stem, wanted.report, visit);
 }
 
 PieceReport Pieces::total() const {
   PieceReport total;
-  for (const Piece& piece : pieces_) {
+  for (const PieceState& piece : pieces_) {
     const PieceReport& report = piece.report;
     total.num_files += report.num_files;
     total.num_skipped_files += report.num_skipped_files;
@@ -203,7 +203,7 @@ PieceReport Pieces::total() const {
 
 std::string Pieces::kept() const {
   const auto num_done = std::count_if(pieces_.begin(), pieces_.end(),
-                                      [](const Piece& piece) { return piece.is_done; });
+                                      [](const PieceState& piece) { return piece.is_done; });
   if (num_done == 0) return "";
   return fmt::format("; {} of {} pieces are finished and stay in {}: another try goes on there",
                      num_done, num_mine(), folder_.path().string());
@@ -214,7 +214,7 @@ void Pieces::remove_all(const fs::path& work_folder) {
 }
 
 void Pieces::remove() {
-  for (Piece& piece : pieces_) piece.is_done = false;
+  for (PieceState& piece : pieces_) piece.is_done = false;
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder_.path())) {
     if (!piece_of(entry.path()).empty()) files.push_back(entry.path());

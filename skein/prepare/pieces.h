@@ -122,7 +122,7 @@ class Pieces {
   static void remove_all(const fs::path& work_folder);
 
  private:
-  struct Piece {
+  struct PieceState {
     size_t first_input = 0, num_inputs = 0;
     int64_t num_input_bytes = 0;
     std::string key;
@@ -132,7 +132,7 @@ class Pieces {
   };
   class Making;  // the threads of make()
 
-  std::vector<Piece> plan() const;
+  std::vector<PieceState> plan() const;
   int64_t num_mine() const;
   void find_finished();
   void remove_stale();
@@ -144,7 +144,7 @@ class Pieces {
   std::vector<InputFile> inputs_;
   PiecesOptions options_;
   WorkFolder folder_;
-  std::vector<Piece> pieces_;
+  std::vector<PieceState> pieces_;
   JoinedTexts joined_;
   std::vector<std::string> notes_;
 };

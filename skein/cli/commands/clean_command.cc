@@ -23,7 +23,8 @@ namespace {
 struct CleanCommand {
   IngestArguments ingest;
   std::vector<std::string> settings, removes, languages;
-  std::string language_model, page;
+  std::string language_model;
+  Place page;
   size_t num_examples = 1;
   bool json = false;
   CleanOptions clean;
@@ -51,7 +52,7 @@ std::vector<std::string> command_words(const CleanCommand& options) {
   }
   if (options.clean.repairs) words.emplace_back("--repair");
   add("--remove", options.removes);
-  if (!options.page.empty()) add("--report", {place_text(options.page)});
+  if (options.page.is_named()) add("--report", {place_text(options.page.text())});
   add("--examples", {std::to_string(options.num_examples)});
   if (options.json) words.emplace_back("--json");
   return words;
@@ -59,25 +60,25 @@ std::vector<std::string> command_words(const CleanCommand& options) {
 
 // Before hours of work.
 void check_page(const CleanCommand& options) {
-  if (options.page.empty() || options.ingest.slurm) return;  // each task asks where it runs
-  if (is_object_url(options.page)) return require_store(options.page, "--report");
-  const fs::path page = options.page;
+  if (!options.page.is_named() || options.ingest.slurm) return;  // each task asks where it runs
+  if (options.page.is_object()) return require_store(options.page.text(), "--report");
+  const fs::path& page = options.page.path();
   const fs::path folder = page.has_parent_path() ? page.parent_path() : fs::path(".");
   std::error_code error;
   if (fs::is_directory(page, error) || !page.has_filename()) {
-    fail(ErrorCode::kUsage, "--report {}: is a folder: expected the name of a file", options.page);
+    fail(ErrorCode::kUsage, "--report {}: is a folder: expected the name of a file", page.string());
   }
   if (!fs::is_directory(folder, error) || ::access(folder.c_str(), W_OK) != 0) {
     fail(ErrorCode::kUsage,
          "--report {}: {} is no folder that can be written to: expected one, since the report is "
          "written there at the end",
-         options.page, folder.string());
+         page.string(), folder.string());
   }
 }
 
 // Where several processes make shards, each shard has a page: FILE-00003-of-00016.html.
 fs::path page_of(const CleanCommand& options, const fs::path& out) {
-  const fs::path page = options.page;
+  const fs::path& page = options.page.path();
   const auto shard = options.ingest.shard_index.empty() ? std::nullopt : shard_name(out);
   if (!shard) return page;
   return fs::path(page).replace_filename(fmt::format("{}-{:05}-of-{:05}{}", page.stem().string(),
@@ -86,23 +87,22 @@ fs::path page_of(const CleanCommand& options, const fs::path& out) {
 }
 
 // All that this process writes.
-std::vector<fs::path> pages(const CleanCommand& options) {
-  if (options.page.empty() || options.ingest.slurm) return {};
+std::vector<Place> pages(const CleanCommand& options) {
+  if (!options.page.is_named() || options.ingest.slurm) return {};
   const std::string& index = options.ingest.shard_index;
   if (index.empty() || !options.ingest.num_shards) return {options.page};
   const WorkShare share = parse_shard_index(index);
-  std::vector<fs::path> pages;
+  std::vector<Place> pages;
   for (int64_t i = share.index; i < *options.ingest.num_shards; i += share.count) {
     pages.push_back(
-        page_of(options, shard_path(options.ingest.out, i, *options.ingest.num_shards)));
+        page_of(options, shard_path(options.ingest.out.path(), i, *options.ingest.num_shards)));
   }
   return pages;
 }
 
-bool is_there(const fs::path& page) {
+bool is_there(const Place& page) {
   std::error_code error;
-  return is_object_url(page) ? has_object(parse_object_url(page.native()))
-                             : fs::exists(page, error);
+  return page.is_object() ? has_object(*page.object()) : fs::exists(page.path(), error);
 }
 
 // What was judged, and of which corpora nothing was, since they were there.
@@ -122,9 +122,9 @@ void take(const CleanCommand& options, const fs::path& out, const IngestReport& 
   }
   cleaned.total.add(of_corpus);
   ++cleaned.num_made;
-  if (options.page.empty()) return;
+  if (!options.page.is_named()) return;
   const fs::path page = page_of(options, out);
-  const bool is_of_all = page == options.page;
+  const bool is_of_all = page == options.page.path();
   write_file_or_object(page, to_html(is_of_all ? cleaned.total : of_corpus, options.clean.rules));
 }
 
@@ -163,8 +163,8 @@ int run(CleanCommand& options) {
   clean.removes = {removes("email"), removes("ip"), removes("phone")};
   check_page(options);
   options.ingest.ingest.also_written = pages(options);
-  for (const fs::path& page : options.ingest.ingest.also_written) {
-    check_replaces_its_own("--report", page, "<!doctype html>");
+  for (const Place& page : options.ingest.ingest.also_written) {
+    check_replaces_its_own("--report", page.path(), "<!doctype html>");
   }
   options.ingest.ingest.step = cleaning_step(clean);
   if (clean.language_model.empty() && !options.ingest.slurm) {
@@ -177,7 +177,7 @@ int run(CleanCommand& options) {
   const auto note = [&](const fs::path& out, const IngestReport& report) {
     if (!report.was_finished && !report.was_made) return;
     ++cleaned.num_finished_before;
-    if (!options.page.empty()) cleaned.pages_before.push_back(page_of(options, out));
+    if (options.page.is_named()) cleaned.pages_before.push_back(page_of(options, out));
   };
   try {
     run_ingest(options.ingest, command_words(options), note);

@@ -17,7 +17,6 @@
 #include "skein/cli/inputs/stop_line.h"
 #include "skein/cli/shared/print.h"
 #include "skein/launch/jobs/dedup_array.h"
-#include "skein/objects/url.h"
 #include "skein/prepare/dedup/dedup.h"
 
 namespace skein {
@@ -25,7 +24,8 @@ namespace {
 
 struct DedupCommand {
   std::vector<std::string> inputs, against;
-  std::string out, work;
+  Place out;
+  std::string work;
   std::string exact = "text", near = "on", passages = "off", memory = "1GiB";
   std::string shard_index;  // "i/n"
   std::optional<int64_t> num_machines;
@@ -78,7 +78,7 @@ std::vector<std::string> command_words(DedupCommand& options) {
   const auto add_flag = [&](bool is_given, const char* name) {
     if (is_given) words.emplace_back(name);
   };
-  add("--out", place_text(options.out));
+  add("--out", place_text(options.out.text()));
   if (dedup.num_shards) add("--shards", *dedup.num_shards);
   add("--exact", options.exact);
   add("--near", options.near);
@@ -144,11 +144,11 @@ int run(DedupCommand& options) {
          options.shard_index);
   }
   const bool is_divided = options.slurm || !options.shard_index.empty();
-  if (is_divided && options.work.empty() && is_object_url(options.out)) {
+  if (is_divided && options.work.empty() && options.out.is_object()) {
     fail(ErrorCode::kUsage,
          "--out {}: expected --work FOLDER as well, one that all machines see: there they leave "
          "what they have read and signed",
-         options.out);
+         options.out.text());
   }
   if (options.slurm) {
     fmt::print("{}", dedup_array(command_words(options), *options.num_machines,

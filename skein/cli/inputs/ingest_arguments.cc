@@ -33,10 +33,10 @@ ReadingLine::State state_of(const PiecesProgress& progress) {
           progress.num_bytes, progress.num_input_bytes_done, progress.num_input_bytes};
 }
 
-void print_ingest_report(const IngestReport& report, const std::string& out, const char* left_out) {
+void print_ingest_report(const IngestReport& report, const Place& out, const char* left_out) {
   if (log::on_terminal()) fmt::print(stderr, "\r\033[K");
   if (report.was_finished || report.was_made) return tell_made_before(out, report.was_made);
-  print_line(stderr, "{}: {}, {} of text, from {}{}", out,
+  print_line(stderr, "{}: {}, {} of text, from {}{}", out.text(),
              counted(report.num_documents, "document"), format_bytes(report.num_bytes),
              counted(report.num_files, "file"),
              report.num_documents == 0 ? ": an empty shard, which is a corpus all the same" : "");
@@ -52,12 +52,12 @@ void print_ingest_report(const IngestReport& report, const std::string& out, con
 }
 
 // Of conversations; what went to a bucket is looked at when it is trained on.
-void tell_missing_completions(const std::string& out) {
-  if (is_object_url(out)) return;
-  const Corpus corpus(out);
+void tell_missing_completions(const Place& out) {
+  if (out.is_object()) return;
+  const Corpus corpus(out.path());
   if (!corpus.has_loss_spans()) return;
   const std::string missing = missing_completions_text(find_completions(corpus), corpus);
-  if (!missing.empty()) log::warn("{}: {}", out, missing);
+  if (!missing.empty()) log::warn("{}: {}", out.text(), missing);
 }
 
 ShardOptions shard_options(const IngestArguments& options) {
@@ -94,8 +94,8 @@ std::vector<std::string> task_words(IngestArguments& options,
                                     const std::vector<std::string>& command) {
   std::vector<std::string> words = program_words();
   words.insert(words.end(), command.begin(), command.end());
-  words.insert(words.end(),
-               {"--out", place_text(options.out), "--shards", std::to_string(*options.num_shards)});
+  words.insert(words.end(), {"--out", place_text(options.out.text()), "--shards",
+                             std::to_string(*options.num_shards)});
   const auto add = [&](bool is_given, std::initializer_list<std::string> more) {
     if (is_given) words.insert(words.end(), more);
   };
@@ -128,10 +128,10 @@ void run_ingest(IngestArguments& options, const std::vector<std::string>& comman
   const std::vector<fs::path> inputs(options.inputs.begin(), options.inputs.end());
   ReadingLine line;
   const auto show = [&](const PiecesProgress& progress) { line.show(state_of(progress)); };
-  const auto tell = [&](const IngestReport& report, const std::string& out) {
+  const auto tell = [&](const IngestReport& report, const Place& out) {
     print_ingest_report(report, out, options.ingest.step.left_out);
     if (options.ingest.chat) tell_missing_completions(out);
-    if (on_report) on_report(out, report);
+    if (on_report) on_report(out.path(), report);
   };
   if (!options.num_shards) {
     if (options.slurm || !options.shard_index.empty()) {
@@ -144,7 +144,7 @@ void run_ingest(IngestArguments& options, const std::vector<std::string>& comman
     ingest_shards(
         inputs, options.out, options.ingest, shard_options(options),
         [&](const fs::path& shard, const IngestReport& report) {
-          tell(report, shard.string());
+          tell(report, shard);
           line = {};
         },
         show);

@@ -15,8 +15,7 @@ namespace skein {
 
 struct IngestArguments {
   std::vector<std::string> inputs;
-  std::string out;
-  std::string validation_out;
+  Place out, validation_out;
   std::string work;
   std::string shard_index;  // "i/n"
   bool slurm = false;

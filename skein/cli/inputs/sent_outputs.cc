@@ -14,13 +14,13 @@ void add_work_option(CLI::App& command, std::string& work) {
                                        "where an output s3://… is made before it is sent, TMPDIR"));
 }
 
-void tell_work_folder(const std::vector<std::string>& outputs, const std::string& work) {
+void tell_work_folder(const std::vector<Place>& outputs, const std::string& work) {
   bool is_sent = false;
-  for (const std::string& named : outputs) {
+  for (const Place& named : outputs) {
     const Output output = output_of(named, work);
     if (!output.is_sent()) continue;
     is_sent = true;
-    print_line(stderr, "{}: made in {} first, which holds its text once", named,
+    print_line(stderr, "{}: made in {} first, which holds its text once", named.text(),
                output.made.string());
   }
   if (!is_sent && !work.empty()) {
@@ -34,8 +34,8 @@ void show_sending(int64_t num_bytes, int64_t of) {
   fmt::print(stderr, "\r\033[Ksending  {} of {}", format_bytes(num_bytes), format_bytes(of));
 }
 
-void tell_made_before(const std::string& output, bool was_sent) {
-  print_line(stderr, "{}: {}, of the same inputs with the same options", output,
+void tell_made_before(const Place& output, bool was_sent) {
+  print_line(stderr, "{}: {}, of the same inputs with the same options", output.text(),
              was_sent ? "was made before and has been sent now" : "was finished before");
 }
 

@@ -13,12 +13,12 @@ namespace skein {
 void add_work_option(CLI::App& command, std::string& work);
 
 // Says where `outputs` in buckets are made. Error{kUsage} for a folder if there are none.
-void tell_work_folder(const std::vector<std::string>& outputs, const std::string& work);
+void tell_work_folder(const std::vector<Place>& outputs, const std::string& work);
 
 // A line on a terminal, drawn again and again.
 void show_sending(int64_t num_bytes, int64_t of);
 
 // "s3://b/c: was made before, and has now been sent", or that nothing was left to do.
-void tell_made_before(const std::string& output, bool was_sent);
+void tell_made_before(const Place& output, bool was_sent);
 
 }  // namespace skein

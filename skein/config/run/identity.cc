@@ -125,7 +125,7 @@ Json run_configuration(const Config& config, const DecoderConfig& model,
 
 std::vector<NeededTensor> needed_tensors(const DecoderConfig& model, const Config& config) {
   const Precision mode = parse_precision(config.precision.mode);
-  const DType moments = config.precision.moments == "bf16" ? DType::kBF16 : DType::kF32;
+  const DType moments = moments_dtype(config.precision);
   std::vector<NeededTensor> needed;
   for (const ParameterSpec& spec : parameter_specs(model)) {
     needed.push_back({spec.name, compute_dtype(mode), spec.shape});

@@ -57,7 +57,7 @@ void append_value(Spool& spool, T value) {
 
 }  // namespace
 
-fs::path sources_of(const fs::path& corpus) { return fs::path(corpus) += ".sources"; }
+fs::path sources_of(const fs::path& corpus) { return fs::path(corpus) += kSourcesSuffix; }
 
 // The columns, mapped. Arrow checks that buffers lie in the file and are as long as the batch says.
 struct CorpusSources::Table {

@@ -20,6 +20,7 @@
 
 namespace skein {
 
+inline constexpr std::string_view kSourcesSuffix = ".sources";
 fs::path sources_of(const fs::path& corpus);
 
 struct SourceRecord {

@@ -4,7 +4,7 @@
 
 namespace skein {
 
-void FastestPlans::add(BoundOrder bound, SearchResult::Found found) {
+void FastestPlans::add(BoundOrder bound, SearchResult::FoundLayout found) {
   if (!has_any() || found.plan.step.step_seconds < fastest_seconds_) {
     fastest_seconds_ = found.plan.step.step_seconds;
     fastest_text_ = layout_text(found.config);
@@ -30,8 +30,8 @@ double FastestPlans::slowest_seconds() const {
                              : list_.back().plan.step.step_seconds;
 }
 
-void FastestPlans::insert(SearchResult::Found found) {
-  const auto time = [](const SearchResult::Found& one) {
+void FastestPlans::insert(SearchResult::FoundLayout found) {
+  const auto time = [](const SearchResult::FoundLayout& one) {
     return std::pair(one.plan.step.step_seconds, one.order);
   };
   const auto at = std::upper_bound(list_.begin(), list_.end(), found,

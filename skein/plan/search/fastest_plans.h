@@ -26,7 +26,7 @@ class FastestPlans {
  public:
   explicit FastestPlans(size_t num) : num_(num) {}
 
-  void add(BoundOrder bound, SearchResult::Found found);
+  void add(BoundOrder bound, SearchResult::FoundLayout found);
   // Takes into the list what is in front of `undecided`.
   void decide(BoundOrder undecided);
   // The same with all there is, where the search ends before it is complete.
@@ -38,14 +38,14 @@ class FastestPlans {
   // Of all that were added; infinite and "" where there is none.
   double fastest_seconds() const { return fastest_seconds_; }
   const std::string& fastest_text() const { return fastest_text_; }
-  std::vector<SearchResult::Found> take_list() { return std::move(list_); }
+  std::vector<SearchResult::FoundLayout> take_list() { return std::move(list_); }
 
  private:
-  void insert(SearchResult::Found found);
+  void insert(SearchResult::FoundLayout found);
 
   const size_t num_;
-  std::vector<SearchResult::Found> list_;                // fastest first
-  std::map<BoundOrder, SearchResult::Found> undecided_;  // planned before it was their turn
+  std::vector<SearchResult::FoundLayout> list_;                // fastest first
+  std::map<BoundOrder, SearchResult::FoundLayout> undecided_;  // planned before it was their turn
   double fastest_seconds_ = std::numeric_limits<double>::infinity();
   std::string fastest_text_;
 };

@@ -16,8 +16,8 @@ struct Planned {
   double seconds;
 };
 
-SearchResult::Found found(const Planned& planned) {
-  SearchResult::Found found;
+SearchResult::FoundLayout found(const Planned& planned) {
+  SearchResult::FoundLayout found;
   found.plan.step.step_seconds = planned.seconds;
   found.order = planned.bound.second;
   return found;
@@ -25,7 +25,7 @@ SearchResult::Found found(const Planned& planned) {
 
 std::vector<double> seconds_of(FastestPlans& plans) {
   std::vector<double> seconds;
-  for (const SearchResult::Found& one : plans.take_list()) {
+  for (const SearchResult::FoundLayout& one : plans.take_list()) {
     seconds.push_back(one.plan.step.step_seconds);
   }
   return seconds;

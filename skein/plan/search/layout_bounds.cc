@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "skein/config/parameter_rules.h"
 #include "skein/passes/overlap/pair_programs.h"
 
 namespace skein {
@@ -34,12 +35,12 @@ double exposed(double all, double work, double overlap) {
 
 // Of a micro-batch on the ranks of one stage: of each layer, and of what else there is.
 struct LayoutBounds::Layers {
-  struct Part {
+  struct PhaseSeconds {
     double forward = 0, backward = 0, pair = 0;
     double update = 0;  // without data ranks
     double both() const { return forward + backward; }
   };
-  Part layer, rest;
+  PhaseSeconds layer, rest;
   double forward_compute = 0, backward_compute = 0;  // of the whole model
   double kept = 0;                                   // bytes of a layer
   int64_t workspace = 0;                             // least bytes, of a stage with all of it
@@ -54,8 +55,8 @@ struct LayoutBounds::Exchange {
 LayoutBounds::LayoutBounds(const PlanRequest& request, SketchCache& sketches)
     : request_(request),
       sketches_(sketches),
-      update_(
-          step_spec(request.config, request.model, {.mesh = Mesh::standard(1, 1, 1, 1)}).update),
+      precision_(parse_precision(request.config.precision.mode)),
+      moments_(moments_dtype(request.config.precision)),
       num_parameters_(static_cast<double>(num_parameters(request.model))) {
   // Many sequences start fewer ops a token, few lose less to alignment.
   for (const RecomputePolicy policy :
@@ -90,23 +91,23 @@ LayoutBounds::Layers LayoutBounds::layers_of(const LayoutChoice& choice) const {
   alone.config.launch = {};
   alone.config.batch.global_sequences = 2 * choice.micro_sequences;  // several micro-batches
   alone.ranks = choice.tensor * choice.context;
-  const auto sketches = sketch_chunks(alone, {1, 1, 2, choice.pairs ? 2 : 0}, sketches_);
-  const auto& [one, two] = sketches->front();
+  const auto sketches = sketch_chunks(alone, /*num_chunks=*/1, sketches_);
+  const auto& [one, two] = (*sketches)[ChunkPosition::kFirst];
   const ChunkPlan &a = one.chunks.front(), &b = two.chunks.front();
   const int64_t on_node = std::min(request_.ranks, request_.hardware.devices_per_node);
   const double beside = turns(std::min(on_node, request_.ranks / choice.pipeline));
   const auto part = [&](const ChunkPlan& chunk, const ProgramSeconds& update) {
-    return Layers::Part{seconds(chunk.forward, beside), seconds(chunk.backward, beside),
-                        seconds(chunk.pair, beside), update.compute * turns(on_node)};
+    return Layers::PhaseSeconds{seconds(chunk.forward, beside), seconds(chunk.backward, beside),
+                                seconds(chunk.pair, beside), update.compute * turns(on_node)};
   };
-  const Layers::Part first = part(a, one.update), second = part(b, two.update);
+  const Layers::PhaseSeconds first = part(a, one.update), second = part(b, two.update);
   Layers layers;
-  const auto split = [&](double Layers::Part::*what) {
+  const auto split = [&](double Layers::PhaseSeconds::*what) {
     layers.layer.*what = second.*what - first.*what;
     layers.rest.*what = first.*what - layers.layer.*what;
   };
-  for (const auto what : {&Layers::Part::forward, &Layers::Part::backward, &Layers::Part::pair,
-                          &Layers::Part::update}) {
+  for (const auto what : {&Layers::PhaseSeconds::forward, &Layers::PhaseSeconds::backward,
+                          &Layers::PhaseSeconds::pair, &Layers::PhaseSeconds::update}) {
     split(what);
   }
   const auto more = static_cast<double>(request_.model.num_hidden_layers - 1);
@@ -127,10 +128,10 @@ LayoutBounds::Exchange LayoutBounds::exchange_of(const LayoutChoice& choice) con
       kSlack * num_parameters_ / static_cast<double>(choice.tensor * choice.pipeline);
   exchange.sums =
       collective_seconds(CollectiveKind::kReduceScatter, 4 * parameters, place, request_.hardware);
-  exchange.gathers = collective_seconds(
-      CollectiveKind::kAllGather,
-      parameters * static_cast<double>(size_of(compute_dtype(update_.precision))), place,
-      request_.hardware);
+  exchange.gathers =
+      collective_seconds(CollectiveKind::kAllGather,
+                         parameters * static_cast<double>(size_of(compute_dtype(precision_))),
+                         place, request_.hardware);
   return exchange;
 }
 
@@ -139,8 +140,10 @@ ArenaBytes LayoutBounds::bytes_of(const LayoutChoice& choice, const LayoutSizes&
   const MemoryConfig& memory = request_.config.memory;
   const auto copies = static_cast<double>(choice.data * choice.context);
   const double parameters = num_parameters_ / static_cast<double>(choice.tensor * choice.pipeline);
-  const double moments = 2.0 * static_cast<double>(size_of(update_.optimizer.moments)) +
-                         (update_.precision == Precision::kMixed ? 4.0 : 0.0);
+  // Of Muon the matrices alone have one moment, the rest two: a bound counts one.
+  const Optimizer& optimizer = find_optimizer(request_.config.optimizer.name);
+  const double moments = static_cast<double>(std::ssize(optimizer.state) * size_of(moments_)) +
+                         (precision_ == Precision::kMixed ? 4.0 : 0.0);
   const bool reduced_early = choice.zero >= 2 && sizes.micro_batches == 1;
   const bool in_pairs = choice.pairs && sizes.of_virtual_rank > 1;
   const int64_t in_flight = in_pairs ? kPairSlots : std::min(choice.pipeline, sizes.micro_batches);
@@ -150,7 +153,7 @@ ArenaBytes LayoutBounds::bytes_of(const LayoutChoice& choice, const LayoutSizes&
   const auto set = [&](Arena arena, double value) {
     bytes[static_cast<size_t>(arena)] = static_cast<int64_t>(value);
   };
-  set(Arena::kWeights, parameters * static_cast<double>(size_of(compute_dtype(update_.precision))) /
+  set(Arena::kWeights, parameters * static_cast<double>(size_of(compute_dtype(precision_))) /
                            (choice.zero >= 3 ? copies : 1));
   set(Arena::kGradients, parameters * 4 / (reduced_early ? copies : 1));
   if (!memory.offload_optimizer) set(Arena::kOptimizer, parameters * moments / copies);
@@ -160,8 +163,8 @@ ArenaBytes LayoutBounds::bytes_of(const LayoutChoice& choice, const LayoutSizes&
   return bytes;
 }
 
-LayoutBounds::Bound LayoutBounds::of_sizes(const LayoutChoice& choice,
-                                           const ParallelLayout& layout) const {
+LayoutBounds::CostBound LayoutBounds::of_sizes(const LayoutChoice& choice,
+                                               const ParallelLayout& layout) const {
   const Hardware& hardware = request_.hardware;
   const BatchConfig& batch = request_.config.batch;
   const LayoutSizes sizes = sizes_of(request_, choice, layout);
@@ -176,7 +179,7 @@ LayoutBounds::Bound LayoutBounds::of_sizes(const LayoutChoice& choice,
     const GroupPlace place = place_group(choice.tensor, 1, request_.ranks, hardware);
     const auto bytes =
         static_cast<double>(choice.micro_sequences * length / choice.context *
-                            request_.model.hidden_size * size_of(compute_dtype(update_.precision)));
+                            request_.model.hidden_size * size_of(compute_dtype(precision_)));
     const double each = collective_seconds(CollectiveKind::kAllReduce, bytes, place, hardware);
     const double hidden = request_.config.parallel.overlap ? hardware.overlap : 0;
     work += (4 - (choice.pairs ? 4 : 2) * hidden) * each *
@@ -187,7 +190,7 @@ LayoutBounds::Bound LayoutBounds::of_sizes(const LayoutChoice& choice,
                   (micro_batches * static_cast<double>(choice.virtual_stages));
   const Exchange exchange = exchange_of(choice);
   const double shown = 1 - hardware.overlap;
-  Bound bound;
+  CostBound bound;
   bound.bytes = bytes_of(choice, sizes,
                          least_kept_[index_of(choice.recompute)] *
                              static_cast<double>(choice.micro_sequences * length) /
@@ -206,17 +209,18 @@ LayoutBounds::Bound LayoutBounds::of_sizes(const LayoutChoice& choice,
   return bound;
 }
 
-LayoutBounds::Bound LayoutBounds::of_layers(const LayoutChoice& choice,
-                                            const ParallelLayout& layout) const {
+LayoutBounds::CostBound LayoutBounds::of_layers(const LayoutChoice& choice,
+                                                const ParallelLayout& layout) const {
   const LayoutSizes sizes = sizes_of(request_, choice, layout);
   const Layers layers = layers_of(choice);
   const double overlap = request_.hardware.overlap;
   const auto all = static_cast<double>(request_.model.num_hidden_layers);
   const auto micro_batches = static_cast<double>(sizes.micro_batches);
-  const auto whole = [&](double Layers::Part::*what) {
+  const auto whole = [&](double Layers::PhaseSeconds::*what) {
     return all * (layers.layer.*what) + layers.rest.*what;
   };
-  const double forward = whole(&Layers::Part::forward), backward = whole(&Layers::Part::backward);
+  const double forward = whole(&Layers::PhaseSeconds::forward),
+               backward = whole(&Layers::PhaseSeconds::backward);
   const int64_t stages = choice.pipeline;
   double work = 0, largest = all;  // layers of the stage that has most
   if (stages > 1) {
@@ -239,8 +243,9 @@ LayoutBounds::Bound LayoutBounds::of_layers(const LayoutChoice& choice,
                               (micro_batches + static_cast<double>(stages - 1) / v));
   } else if (choice.pairs && sizes.of_virtual_rank > 1) {
     const auto group = static_cast<double>(sizes.of_virtual_rank);
-    work = micro_batches / group *
-           (forward + backward + (group - 1) * std::max(backward, whole(&Layers::Part::pair)));
+    work =
+        micro_batches / group *
+        (forward + backward + (group - 1) * std::max(backward, whole(&Layers::PhaseSeconds::pair)));
   } else {
     work = micro_batches * (forward + backward);
   }
@@ -250,7 +255,7 @@ LayoutBounds::Bound LayoutBounds::of_layers(const LayoutChoice& choice,
   const double update = all / static_cast<double>(stages) * layers.layer.update / data;
   const double most_backward = largest * layers.layer.backward + layers.rest.backward;
   const double most_update = (largest * layers.layer.update + layers.rest.update) / data;
-  Bound bound;
+  CostBound bound;
   if (choice.zero == 1) {
     bound.seconds = work + exposed(exchange.sums, most_backward, overlap) + kSlack * update +
                     exposed(exchange.gathers, most_update, overlap);

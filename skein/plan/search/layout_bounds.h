@@ -29,17 +29,17 @@ struct LayoutSizes {
 
 class LayoutBounds {
  public:
-  struct Bound {
+  struct CostBound {
     double seconds = 0;
     ArenaBytes bytes{};
   };
 
   LayoutBounds(const PlanRequest& request, SketchCache& sketches);
 
-  Bound of_sizes(const LayoutChoice& choice, const ParallelLayout& layout) const;
+  CostBound of_sizes(const LayoutChoice& choice, const ParallelLayout& layout) const;
   // Tighter; plans some layers where no layout with such layers was asked for before. Throws what
   // planning them throws.
-  Bound of_layers(const LayoutChoice& choice, const ParallelLayout& layout) const;
+  CostBound of_layers(const LayoutChoice& choice, const ParallelLayout& layout) const;
 
  private:
   struct Layers;
@@ -52,7 +52,8 @@ class LayoutBounds {
 
   const PlanRequest& request_;
   SketchCache& sketches_;
-  const UpdateOptions update_;  // precision, moments
+  const Precision precision_;
+  const DType moments_;
   const double num_parameters_;
   std::array<double, 3> least_work_{}, least_kept_{};  // a token, by recompute policy
 };

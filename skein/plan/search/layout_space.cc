@@ -5,6 +5,7 @@
 
 #include "skein/base/error.h"
 #include "skein/config/batches.h"
+#include "skein/plan/planned_run.h"
 
 namespace skein {
 namespace {
@@ -67,8 +68,7 @@ class Space {
     const size_t num_policies = std::size(kPolicies);
     ParallelLayout layout;
     try {
-      layout = parallel_layout(config, request_.model, request_.ranks, 0);
-      check_token_split(config);
+      layout = PlannedRun(config, request_.model, request_.ranks).layout();
     } catch (const IndivisibleBatch& error) {
       for (size_t i = 0; i < num_policies; ++i) {
         visitor_.refuse("the batch cannot be split so", error.what());

@@ -30,28 +30,28 @@ using Clock = std::chrono::steady_clock;
 // single layers weigh most, are 0.984 and, with ZeRO 3, 0.920.
 double sketch_margin(const LayoutChoice& choice) { return choice.zero == 3 ? 0.91 : 0.98; }
 
-// How much is known of a layout.
-enum class Known { kSizes, kLayers, kSketch };
-constexpr Known kAllKnown[] = {Known::kSizes, Known::kLayers, Known::kSketch};
+// What the bound of a layout comes from.
+enum class BoundBasis { kSizes, kLayers, kSketch };
+constexpr BoundBasis kBoundBases[] = {BoundBasis::kSizes, BoundBasis::kLayers, BoundBasis::kSketch};
 
-struct Candidate {
+struct LayoutCandidate {
   LayoutChoice choice;
   ParallelLayout layout;
   double seconds = 0;  // a lower bound
   int64_t order = 0;   // of those that are equal
-  Known known = Known::kSizes;
+  BoundBasis basis = BoundBasis::kSizes;
 };
 
-BoundOrder bound_of(const Candidate& candidate) { return {candidate.seconds, candidate.order}; }
+BoundOrder bound_of(const LayoutCandidate& of) { return {of.seconds, of.order}; }
 
 struct IsLater {
-  bool operator()(const Candidate& a, const Candidate& b) const {
+  bool operator()(const LayoutCandidate& a, const LayoutCandidate& b) const {
     return bound_of(a) > bound_of(b);
   }
 };
 
 // From the least bound on.
-using Candidates = std::priority_queue<Candidate, std::vector<Candidate>, IsLater>;
+using Candidates = std::priority_queue<LayoutCandidate, std::vector<LayoutCandidate>, IsLater>;
 
 ArenaBytes on_device(const StagePlan& stage) {
   ArenaBytes bytes = stage.arena_bytes;
@@ -76,9 +76,9 @@ int64_t memory_of_rank(const PlanRequest& request) {
   return bytes / std::min(request.ranks, hardware.devices_per_node);
 }
 
-class Search {
+class LayoutSearch {
  public:
-  Search(const PlanRequest& request, const LayoutSearchOptions& options)
+  LayoutSearch(const PlanRequest& request, const LayoutSearchOptions& options)
       : request_(request),
         options_(options),
         rank_bytes_(memory_of_rank(request)),
@@ -115,9 +115,10 @@ class Search {
   }
 
   void consider(const LayoutChoice& choice, const ParallelLayout& layout) SKEIN_REQUIRES(mutex_) {
-    Candidate candidate = {.choice = choice, .layout = layout, .order = result_.num_layouts++};
+    LayoutCandidate candidate = {
+        .choice = choice, .layout = layout, .order = result_.num_layouts++};
     if (!options_.exhaustive) {
-      const LayoutBounds::Bound bound = bounds_.of_sizes(choice, layout);
+      const LayoutBounds::CostBound bound = bounds_.of_sizes(choice, layout);
       if (refuse_large(choice, bound.bytes, "at least ")) return;
       candidate.seconds = bound.seconds;
     }
@@ -126,17 +127,17 @@ class Search {
 
   // ---- The threads: each takes the next task, and does it without the lock.
 
-  struct Task {
-    Candidate candidate;
+  struct SearchTask {
+    LayoutCandidate candidate;
     bool in_full = false;
   };
 
   // Waits while others may still find a candidate. nullopt: the search has ended.
-  std::optional<Task> next() {
+  std::optional<SearchTask> next() {
     Lock lock(mutex_);
     while (true) {
       if (stops_) return std::nullopt;
-      if (std::optional<Task> task = take()) {
+      if (std::optional<SearchTask> task = take()) {
         at_work_.insert(bound_of(task->candidate));
         return task;
       }
@@ -145,18 +146,18 @@ class Search {
     }
   }
 
-  std::optional<Task> take() SKEIN_REQUIRES(mutex_) {
+  std::optional<SearchTask> take() SKEIN_REQUIRES(mutex_) {
     if (is_due()) {  // what may become an answer soon, whatever is bounded below it
-      for (const Known known : {Known::kSketch, Known::kLayers}) {
-        const Candidates& of = candidates(known);
-        if (!of.empty() && of.top().seconds < plans_.fastest_seconds()) return take_from(known);
+      for (const BoundBasis basis : {BoundBasis::kSketch, BoundBasis::kLayers}) {
+        const Candidates& of = candidates(basis);
+        if (!of.empty() && of.top().seconds < plans_.fastest_seconds()) return take_from(basis);
       }
     }
-    const Known* least = nullptr;
-    for (const Known& known : kAllKnown) {
-      if (candidates(known).empty()) continue;
-      if (least == nullptr || IsLater()(candidates(*least).top(), candidates(known).top())) {
-        least = &known;
+    const BoundBasis* least = nullptr;
+    for (const BoundBasis& basis : kBoundBases) {
+      if (candidates(basis).empty()) continue;
+      if (least == nullptr || IsLater()(candidates(*least).top(), candidates(basis).top())) {
+        least = &basis;
       }
     }
     if (least == nullptr || candidates(*least).top().seconds > plans_.slowest_seconds()) {
@@ -165,17 +166,18 @@ class Search {
     return take_from(*least);
   }
 
-  Task take_from(Known known) SKEIN_REQUIRES(mutex_) {
-    Task task = {candidates(known).top(), known == Known::kSketch || options_.exhaustive};
-    candidates(known).pop();
+  SearchTask take_from(BoundBasis basis) SKEIN_REQUIRES(mutex_) {
+    SearchTask task = {candidates(basis).top(),
+                       basis == BoundBasis::kSketch || options_.exhaustive};
+    candidates(basis).pop();
     return task;
   }
 
-  Candidates& candidates(Known known) SKEIN_REQUIRES(mutex_) {
-    return candidates_[static_cast<size_t>(known)];
+  Candidates& candidates(BoundBasis basis) SKEIN_REQUIRES(mutex_) {
+    return candidates_[static_cast<size_t>(basis)];
   }
-  void put(Candidate candidate) SKEIN_REQUIRES(mutex_) {
-    candidates(candidate.known).push(std::move(candidate));
+  void put(LayoutCandidate candidate) SKEIN_REQUIRES(mutex_) {
+    candidates(candidate.basis).push(std::move(candidate));
   }
 
   bool is_due() const SKEIN_REQUIRES(mutex_) {
@@ -200,7 +202,7 @@ class Search {
   }
 
   void work() {
-    while (std::optional<Task> task = next()) {
+    while (std::optional<SearchTask> task = next()) {
       const BoundOrder bound = bound_of(task->candidate);  // refining changes it
       try {
         task->in_full ? plan(task->candidate) : refine(task->candidate);
@@ -222,12 +224,12 @@ class Search {
     changed_.notify_all();
   }
 
-  void refine(Candidate& candidate) {
-    if (candidate.known == Known::kSizes) {
-      const LayoutBounds::Bound bound = bounds_.of_layers(candidate.choice, candidate.layout);
+  void refine(LayoutCandidate& candidate) {
+    if (candidate.basis == BoundBasis::kSizes) {
+      const LayoutBounds::CostBound bound = bounds_.of_layers(candidate.choice, candidate.layout);
       const Lock lock(mutex_);
       if (refuse_large(candidate.choice, bound.bytes, "at least ")) return;
-      candidate.known = Known::kLayers;
+      candidate.basis = BoundBasis::kLayers;
       candidate.seconds = std::max(candidate.seconds, bound.seconds);
       put(std::move(candidate));
       return;
@@ -238,17 +240,17 @@ class Search {
     const Lock lock(mutex_);
     ++result_.num_sketched;
     if (refuse_unfit(candidate.choice, plan)) return;
-    candidate.known = Known::kSketch;
+    candidate.basis = BoundBasis::kSketch;
     candidate.seconds =
         std::max(candidate.seconds, sketch_margin(candidate.choice) * plan.step.step_seconds);
     put(std::move(candidate));
   }
 
-  void plan(const Candidate& candidate) {
+  void plan(const LayoutCandidate& candidate) {
     PlanRequest request = request_;
     request.config = config_of(request_, candidate.choice);
     const double before = seconds();
-    SearchResult::Found found = {request.config, make_plan(request), candidate.order};
+    SearchResult::FoundLayout found = {request.config, make_plan(request), candidate.order};
     const double took = seconds() - before;
     const Lock lock(mutex_);
     full_seconds_ += took;
@@ -291,8 +293,8 @@ class Search {
     if (failure_) std::rethrow_exception(failure_);
     const bool is_complete = least_undecided().first > plans_.slowest_seconds();
     // Stopped before anything was planned in full: the best sketch, so that there is an answer.
-    while (!plans_.has_any() && !candidates(Known::kSketch).empty()) {
-      const Task task = take_from(Known::kSketch);
+    while (!plans_.has_any() && !candidates(BoundBasis::kSketch).empty()) {
+      const SearchTask task = take_from(BoundBasis::kSketch);
       lock.unlock();
       std::optional<Error> refusal;
       try {
@@ -304,11 +306,11 @@ class Search {
       if (refusal) refuse_error(task.candidate.choice, *refusal);
     }
     if (!is_complete) plans_.decide_all();
-    for (const Known known : kAllKnown) {
-      for (; !candidates(known).empty(); candidates(known).pop()) {
-        if (candidates(known).top().seconds <= plans_.slowest_seconds()) {
+    for (const BoundBasis basis : kBoundBases) {
+      for (; !candidates(basis).empty(); candidates(basis).pop()) {
+        if (candidates(basis).top().seconds <= plans_.slowest_seconds()) {
           ++result_.num_left;
-        } else if (known != Known::kSketch) {
+        } else if (basis != BoundBasis::kSketch) {
           ++result_.num_slower;
         }
       }
@@ -376,7 +378,7 @@ class Search {
   Mutex mutex_;
   ConditionVariable changed_;
   SearchResult result_ SKEIN_GUARDED_BY(mutex_);
-  std::array<Candidates, std::size(kAllKnown)> candidates_ SKEIN_GUARDED_BY(mutex_);
+  std::array<Candidates, std::size(kBoundBases)> candidates_ SKEIN_GUARDED_BY(mutex_);
   std::multiset<BoundOrder> at_work_ SKEIN_GUARDED_BY(mutex_);
   FastestPlans plans_ SKEIN_GUARDED_BY(mutex_);
   double full_seconds_ SKEIN_GUARDED_BY(mutex_) = 0;  // that plans in full took
@@ -390,7 +392,7 @@ class Search {
 }  // namespace
 
 SearchResult search_layouts(const PlanRequest& request, const LayoutSearchOptions& options) {
-  return Search(request, options).run();
+  return LayoutSearch(request, options).run();
 }
 
 }  // namespace skein

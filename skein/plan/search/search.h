@@ -28,12 +28,12 @@
 namespace skein {
 
 struct SearchResult {
-  struct Found {
+  struct FoundLayout {
     Config config;
     Plan plan;
     int64_t order = 0;  // of those that are equally fast
   };
-  std::vector<Found> best;  // planned in full; only layouts that fit, fastest first
+  std::vector<FoundLayout> best;  // planned in full; only layouts that fit, fastest first
   struct Refused {
     int64_t count = 0;
     std::string example;
@@ -75,8 +75,9 @@ std::string layout_text(const Config& config);
 
 // What a layout sets, as --set takes it: "parallel.tensor=2". All of it, or what differs from
 // `than`.
-std::vector<std::string> layout_settings(const SearchResult::Found& found);
-std::vector<std::string> layout_settings(const SearchResult::Found& found, const Config& than);
+std::vector<std::string> layout_settings(const SearchResult::FoundLayout& found);
+std::vector<std::string> layout_settings(const SearchResult::FoundLayout& found,
+                                         const Config& than);
 
 // How many layouts were planned in full and sketched, and whether that was all.
 std::string search_summary(const SearchResult& result);

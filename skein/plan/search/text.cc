@@ -17,9 +17,9 @@ std::string layout_text(const Config& config) {
 
 namespace {
 
-using Setting = std::pair<std::string, std::string>;
+using LayoutSetting = std::pair<std::string, std::string>;
 
-std::vector<Setting> all_settings(const Config& config, int64_t data) {
+std::vector<LayoutSetting> all_settings(const Config& config, int64_t data) {
   const ParallelConfig& p = config.parallel;
   const auto number = [](int64_t value) { return fmt::format("{}", value); };
   const auto flag = [](bool value) { return std::string(value ? "true" : "false"); };
@@ -36,10 +36,10 @@ std::vector<Setting> all_settings(const Config& config, int64_t data) {
           {"memory.recompute", config.memory.recompute}};
 }
 
-std::vector<std::string> words(const std::vector<Setting>& settings,
-                               const std::vector<Setting>& without = {}) {
+std::vector<std::string> words(const std::vector<LayoutSetting>& settings,
+                               const std::vector<LayoutSetting>& without = {}) {
   std::vector<std::string> words;
-  for (const Setting& setting : settings) {
+  for (const LayoutSetting& setting : settings) {
     if (std::find(without.begin(), without.end(), setting) != without.end()) continue;
     words.push_back(setting.first + "=" + setting.second);
   }
@@ -48,18 +48,19 @@ std::vector<std::string> words(const std::vector<Setting>& settings,
 
 }  // namespace
 
-std::vector<std::string> layout_settings(const SearchResult::Found& found) {
+std::vector<std::string> layout_settings(const SearchResult::FoundLayout& found) {
   return words(all_settings(found.config, found.plan.layout.data_degree()));
 }
 
-std::vector<std::string> layout_settings(const SearchResult::Found& found, const Config& than) {
+std::vector<std::string> layout_settings(const SearchResult::FoundLayout& found,
+                                         const Config& than) {
   return words(all_settings(found.config, found.plan.layout.data_degree()),
                all_settings(than, than.parallel.data));
 }
 
 OrderedJson search_to_json(const SearchResult& result) {
   OrderedJson list = OrderedJson::array();
-  for (const SearchResult::Found& found : result.best) {
+  for (const SearchResult::FoundLayout& found : result.best) {
     OrderedJson json = plan_to_json(found.plan);
     json["set"] = layout_settings(found);
     list.push_back(std::move(json));
@@ -131,7 +132,7 @@ std::string search_to_text(const SearchResult& result, const PlanRequest& reques
     text += "\nTo plan or train one of them, add what differs from the configuration:\n";
   }
   row = 0;
-  for (const SearchResult::Found& found : result.best) {
+  for (const SearchResult::FoundLayout& found : result.best) {
     const std::vector<std::string> settings = layout_settings(found, request.config);
     text += fmt::format("{:>2} ", ++row);
     for (const std::string& setting : settings) text += " --set " + setting;

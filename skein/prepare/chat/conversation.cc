@@ -43,9 +43,9 @@ const char* kind_of(const Value& value) {
   }
 }
 
-class Reader {
+class ConversationReader {
  public:
-  Reader(const Dict& row, const std::string& where) : row_(row), where_(where) {}
+  ConversationReader(const Dict& row, const std::string& where) : row_(row), where_(where) {}
 
   Conversation read() {
     if (has("messages")) {
@@ -233,7 +233,7 @@ Conversation conversation_of(std::string_view object, const std::string& where) 
     fail(ErrorCode::kInvalid, "{}: is {}: expected an object with a conversation", where,
          kind_of(row));
   }
-  return Reader(row.as_dict(), where).read();
+  return ConversationReader(row.as_dict(), where).read();
 }
 
 bool looks_like_conversation(std::string_view keys) {

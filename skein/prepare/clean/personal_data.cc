@@ -23,11 +23,11 @@ bool is_atom(char c) {
 }
 
 // Text to look through, of which what was found is replaced.
-class Search {
+class TextSearch {
  public:
-  explicit Search(std::string_view text) : text_(text) {}
+  explicit TextSearch(std::string_view text) : text_(text) {}
 
-  struct Match {
+  struct Finding {
     size_t begin = kNone, end = kNone;
     bool is_replaced = true;
   };
@@ -48,10 +48,10 @@ class Search {
   CharacterReader reader_;
 };
 
-using Match = Search::Match;
+using Finding = TextSearch::Finding;
 
 // Behind the domain that begins at `at`; kNone: there is none.
-size_t skip_domain(const Search& search, size_t at) {
+size_t skip_domain(const TextSearch& search, size_t at) {
   size_t behind_label = kNone;  // the last one, where another one stands before it
   for (int num_labels = 0;; ++num_labels) {
     size_t end = at;
@@ -72,14 +72,14 @@ struct Octets {
 };
 
 // The digits at `at` that are a number up to 255; 0: there are none.
-size_t octet_size(const Search& search, size_t at) {
+size_t octet_size(const TextSearch& search, size_t at) {
   size_t size = 0;
   while (size < 3 && is_digit(search.at(at + size))) ++size;
   if (size < 3) return size;
   return search.text().substr(at, 3) <= "255" ? 3 : 2;
 }
 
-Match ipv4_at(const Search& search, size_t begin, Octets& octets) {
+Finding ipv4_at(const TextSearch& search, size_t begin, Octets& octets) {
   octets = {};
   size_t at = begin;
   for (size_t i = 0; i < 4; ++i) {
@@ -96,7 +96,7 @@ Match ipv4_at(const Search& search, size_t begin, Octets& octets) {
 }
 
 // Behind [1.2.3.4].
-size_t skip_literal(const Search& search, size_t at) {
+size_t skip_literal(const TextSearch& search, size_t at) {
   Octets octets;
   if (search.at(at) != '[') return kNone;
   const size_t end = ipv4_at(search, at + 1, octets).end;
@@ -104,7 +104,7 @@ size_t skip_literal(const Search& search, size_t at) {
 }
 
 // The address whose @ is at `sign`, but nothing before `from`.
-Match email_at(const Search& search, size_t from, size_t sign) {
+Finding email_at(const TextSearch& search, size_t from, size_t sign) {
   size_t begin = sign;
   while (begin > from && (is_atom(search.at(begin - 1)) || search.at(begin - 1) == '.')) {
     if (search.at(begin - 1) == '.' && (begin == sign || search.at(begin) == '.')) break;
@@ -118,12 +118,12 @@ Match email_at(const Search& search, size_t from, size_t sign) {
   const size_t domain = sign + 1;
   const size_t end =
       search.at(domain) == '[' ? skip_literal(search, domain) : skip_domain(search, domain);
-  return end == kNone ? Match{} : Match{begin, end};
+  return end == kNone ? Finding{} : Finding{begin, end};
 }
 
-Match next_email(const Search& search, size_t from) {
+Finding next_email(const TextSearch& search, size_t from) {
   for (size_t sign = from; (sign = search.text().find('@', sign)) != kNone; ++sign) {
-    const Match match = email_at(search, from, sign);
+    const Finding match = email_at(search, from, sign);
     if (match.end != kNone) return match;
   }
   return {};
@@ -156,14 +156,14 @@ bool is_public(const Octets& octets) {
   });
 }
 
-Match next_ipv4(const Search& search, size_t from) {
+Finding next_ipv4(const TextSearch& search, size_t from) {
   for (size_t at = from; (at = search.text().find('.', at)) != kNone; ++at) {
     // Of the digits before a dot, as many as there can be.
     size_t begin = at;
     while (begin > from && at - begin < 3 && is_digit(search.at(begin - 1))) --begin;
     for (; begin < at; ++begin) {
       Octets octets;
-      Match match = ipv4_at(search, begin, octets);
+      Finding match = ipv4_at(search, begin, octets);
       if (match.end == kNone) continue;
       match.is_replaced = !octets.has_leading_zero && is_public(octets);
       return match;
@@ -176,7 +176,7 @@ bool is_of_ipv6(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F') || c == ':';
 }
 
-Match next_ipv6(const Search& search, size_t from) {
+Finding next_ipv6(const TextSearch& search, size_t from) {
   for (size_t at = from; (at = search.text().find(':', at)) != kNone;) {
     size_t begin = at, end = at;
     while (begin > from && is_of_ipv6(search.at(begin - 1))) --begin;
@@ -196,7 +196,7 @@ Match next_ipv6(const Search& search, size_t from) {
 bool is_separator(char c) { return c == ' ' || c == '-' || c == '.'; }
 
 // Behind + and 8 to 15 digits in groups.
-size_t skip_international(const Search& search, size_t at) {
+size_t skip_international(const TextSearch& search, size_t at) {
   if (search.at(at) != '+' || search.at(at + 1) < '1' || search.at(at + 1) > '9') return kNone;
   int num_digits = 0;
   size_t end = kNone;
@@ -216,7 +216,7 @@ size_t skip_international(const Search& search, size_t at) {
 }
 
 // Behind (ddd) ddd-dddd or ddd-ddd-dddd; the first digits of the first two groups are 2 to 9.
-size_t skip_american(const Search& search, size_t at) {
+size_t skip_american(const TextSearch& search, size_t at) {
   const auto skip_group = [&](size_t size) {
     for (size_t i = 0; i < size; ++i, ++at) {
       const bool may_be_first = size > 3 || search.at(at) >= '2';
@@ -237,7 +237,7 @@ size_t skip_american(const Search& search, size_t at) {
   return at;
 }
 
-Match next_phone(const Search& search, size_t from) {
+Finding next_phone(const TextSearch& search, size_t from) {
   for (size_t at = from; (at = search.text().find_first_of("+(23456789", at)) != kNone; ++at) {
     const char before = at > from ? search.at(at - 1) : ' ';
     if (search.word_ends_at(at) || before == '-' || before == '.' || before == '+') continue;
@@ -252,14 +252,14 @@ Match next_phone(const Search& search, size_t from) {
 }
 
 // Puts `replacement` in place of all that `next` finds; true: of anything.
-bool replace_all(std::string& text, Match (*next)(const Search&, size_t),
+bool replace_all(std::string& text, Finding (*next)(const TextSearch&, size_t),
                  std::string_view replacement, int64_t& count) {
-  const Search search(text);
+  const TextSearch search(text);
   std::string out;
   size_t kept = 0;  // all before is in `out`
   const int64_t count_before = count;
   for (size_t from = 0;;) {
-    const Match match = next(search, from);
+    const Finding match = next(search, from);
     if (match.end == kNone) break;
     from = match.end;
     if (!match.is_replaced) continue;

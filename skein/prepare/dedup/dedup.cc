@@ -161,7 +161,7 @@ DedupReport make(DedupJob& job, const DedupOptions& options, const OnDedupProgre
 
 }  // namespace
 
-SigningReport sign_share(const std::vector<fs::path>& inputs, const fs::path& out,
+SigningReport sign_share(const std::vector<fs::path>& inputs, const Place& out,
                          const DedupOptions& options, const WorkShare& share,
                          const OnDedupProgress& on_progress) {
   if (share.count < 1 || share.index < 0 || share.index >= share.count) {
@@ -191,7 +191,7 @@ SigningReport sign_share(const std::vector<fs::path>& inputs, const fs::path& ou
   return report;
 }
 
-DedupReport dedup(const std::vector<fs::path>& inputs, const fs::path& out,
+DedupReport dedup(const std::vector<fs::path>& inputs, const Place& out,
                   const DedupOptions& options, const OnDedupProgress& on_progress) {
   DedupJob job = begin_job(inputs, out, options);
   if (job.is_finished) {

@@ -106,11 +106,11 @@ struct SigningReport {
 
 using OnDedupProgress = std::function<void(const DedupProgress&)>;  // one call at a time
 
-SigningReport sign_share(const std::vector<fs::path>& inputs, const fs::path& out,
+SigningReport sign_share(const std::vector<fs::path>& inputs, const Place& out,
                          const DedupOptions& options, const WorkShare& share,
                          const OnDedupProgress& on_progress = {});
 
-DedupReport dedup(const std::vector<fs::path>& inputs, const fs::path& out,
+DedupReport dedup(const std::vector<fs::path>& inputs, const Place& out,
                   const DedupOptions& options, const OnDedupProgress& on_progress = {});
 
 OrderedJson to_json(const DedupReport& report);

@@ -19,7 +19,7 @@ class BatchQueue {
  public:
   explicit BatchQueue(size_t capacity) : capacity_(capacity) {}
 
-  struct Entry {
+  struct QueuedBatch {
     DocumentBatch batch;
     std::shared_ptr<void> result;
     bool is_done = false;
@@ -31,7 +31,8 @@ class BatchQueue {
     changed_.wait(
         lock, [this]() SKEIN_REQUIRES(mutex_) { return error_ || entries_.size() < capacity_; });
     if (error_) return false;
-    entries_.push_back(std::make_shared<Entry>(Entry{std::move(batch), nullptr, false}));
+    entries_.push_back(
+        std::make_shared<QueuedBatch>(QueuedBatch{std::move(batch), nullptr, false}));
     changed_.notify_all();
     return true;
   }
@@ -47,7 +48,7 @@ class BatchQueue {
   }
 
   // The next batch to work on; null at the end.
-  std::shared_ptr<Entry> begin_work() {
+  std::shared_ptr<QueuedBatch> begin_work() {
     Lock lock(mutex_);
     changed_.wait(lock, [this]() SKEIN_REQUIRES(mutex_) {
       return error_ || num_begun_ < entries_.size() || is_ended_;
@@ -55,21 +56,21 @@ class BatchQueue {
     if (error_ || num_begun_ == entries_.size()) return nullptr;
     return entries_[num_begun_++];
   }
-  void finish_work(Entry& entry) {
+  void finish_work(QueuedBatch& entry) {
     Lock lock(mutex_);
     entry.is_done = true;
     changed_.notify_all();
   }
 
   // The next batch in order, worked on; null at the end. Throws what a thread threw.
-  std::shared_ptr<Entry> take() {
+  std::shared_ptr<QueuedBatch> take() {
     Lock lock(mutex_);
     changed_.wait(lock, [this]() SKEIN_REQUIRES(mutex_) {
       return error_ || (entries_.empty() ? is_ended_ : entries_.front()->is_done);
     });
     if (error_) std::rethrow_exception(error_);
     if (entries_.empty()) return nullptr;
-    std::shared_ptr<Entry> entry = std::move(entries_.front());
+    std::shared_ptr<QueuedBatch> entry = std::move(entries_.front());
     entries_.pop_front();
     --num_begun_;
     changed_.notify_all();
@@ -80,14 +81,14 @@ class BatchQueue {
   const size_t capacity_;
   Mutex mutex_;
   ConditionVariable changed_;
-  std::deque<std::shared_ptr<Entry>> entries_ SKEIN_GUARDED_BY(mutex_);
+  std::deque<std::shared_ptr<QueuedBatch>> entries_ SKEIN_GUARDED_BY(mutex_);
   size_t num_begun_ SKEIN_GUARDED_BY(mutex_) = 0;
   bool is_ended_ SKEIN_GUARDED_BY(mutex_) = false;
   std::exception_ptr error_ SKEIN_GUARDED_BY(mutex_);
 };
 
 // What the thread that reads throws to stop reading, once another thread has failed.
-struct Stopped {};
+struct ReadingStopped {};
 
 // Fills the queue with batches of all documents.
 class BatchReader {
@@ -112,7 +113,7 @@ class BatchReader {
 
   void push() {
     const int64_t piece = batch_.piece;
-    if (!queue_.push(std::exchange(batch_, {}))) throw Stopped();
+    if (!queue_.push(std::exchange(batch_, {}))) throw ReadingStopped();
     batch_.piece = piece;
     batch_.text.reserve(kBatchBytes);
   }
@@ -132,7 +133,7 @@ void run_document_pass(const Pieces& pieces, const std::vector<int64_t>& which, 
     return [&queue, body] {
       try {
         body();
-      } catch (const Stopped&) {
+      } catch (const ReadingStopped&) {
         return;
       } catch (...) {
         queue.fail_with(std::current_exception());

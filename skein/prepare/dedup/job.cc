@@ -54,14 +54,15 @@ std::string fingerprint(const DedupJob& job, const DedupOptions& options) {
 
 }  // namespace
 
-DedupJob begin_job(const std::vector<fs::path>& inputs, const fs::path& out,
+DedupJob begin_job(const std::vector<fs::path>& inputs, const Place& out,
                    const DedupOptions& options) {
   check_options(inputs, options);
   DedupJob job;
   const bool is_folder = options.num_shards.has_value();
-  const fs::path named = is_folder && !out.has_filename() ? out.parent_path() : out;
+  const Place named =
+      is_folder && !out.path().has_filename() ? Place(out.path().parent_path()) : out;
   job.out = output_of(named, options.work).made;
-  job.found = find_inputs(inputs, {named, job.out, work_folder_of(job.out)});
+  job.found = find_inputs(inputs, {named.path(), job.out, work_folder_of(job.out)});
   check_separator(options.read, job.found.files);
   check_shards_of_inputs(job.found.files);
   if (is_folder) check_shard_set(named, *options.num_shards);
@@ -78,15 +79,15 @@ DedupJob begin_job(const std::vector<fs::path>& inputs, const fs::path& out,
                      options.max_documents_of_passage, options.num_shards.value_or(0)};
   job.made_from = fingerprint(job, options);
   for (int64_t i = 0; i < options.num_shards.value_or(1); ++i) {
-    const fs::path path = is_folder ? shard_path(named, i, *options.num_shards) : out;
-    job.outputs.push_back(output_of(path, options.work));
+    const Place place = is_folder ? shard_path(named.path(), i, *options.num_shards) : out;
+    job.outputs.push_back(output_of(place, options.work));
     job.parts.push_back({job.outputs.back().made, job.made_from});
   }
   const auto is_made = [&](const Output& output) {
     return !options.overwrite && is_made_from(output.named, job.made_from);
   };
   job.is_finished = std::all_of(job.outputs.begin(), job.outputs.end(), is_made);
-  std::vector<fs::path> named_outputs;
+  std::vector<Place> named_outputs;
   for (const Output& output : job.outputs) named_outputs.push_back(output.named);
   check_not_outputs(job.found.files, named_outputs);
   check_not_outputs(of_all_sets, named_outputs);

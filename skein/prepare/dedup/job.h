@@ -26,7 +26,7 @@ struct DedupJob {
   bool is_finished = false;       // all parts are there, made of this
 };
 
-DedupJob begin_job(const std::vector<fs::path>& inputs, const fs::path& out,
+DedupJob begin_job(const std::vector<fs::path>& inputs, const Place& out,
                    const DedupOptions& options);
 
 // Of the job's files, which it takes.

@@ -59,7 +59,7 @@ PassageCounts find_repeated(const Partitions& hashes, const DocumentTable& table
   std::atomic<int64_t> num_passages = 0;
   const int shift = cut_shift(table.size());
   // Once per document, though it may hold the passage several times.
-  const auto visit = [&](std::span<KeyValue> pairs) {
+  const auto visit = [&](std::span<KeyedValue> pairs) {
     const auto end = std::unique(pairs.begin(), pairs.end());
     if (end - pairs.begin() <= max_documents) return;
     ++num_passages;
@@ -73,8 +73,8 @@ PassageCounts find_repeated(const Partitions& hashes, const DocumentTable& table
       if (pair->value != keeper) cuts.add({pair->value << shift, pair->key});
     }
   };
-  const auto keeps = [&](const KeyValue& pair) { return !removals.contains(pair.value); };
-  hashes.for_each_chunk(num_threads, keeps, [&](std::span<KeyValue> chunk) {
+  const auto keeps = [&](const KeyedValue& pair) { return !removals.contains(pair.value); };
+  hashes.for_each_chunk(num_threads, keeps, [&](std::span<KeyedValue> chunk) {
     for (size_t begin = 0, end = 0; begin < chunk.size(); begin = end) {
       while (end < chunk.size() && chunk[end].key == chunk[begin].key) ++end;
       visit(chunk.subspan(begin, end - begin));
@@ -87,7 +87,7 @@ PassageCounts find_repeated(const Partitions& hashes, const DocumentTable& table
 CutReader::CutReader(const Partitions& cuts, uint64_t num_documents, uint64_t begin, uint64_t end,
                      size_t max_pairs)
     : shift_(cut_shift(num_documents)),
-      keeps_all_([](const KeyValue&) { return true; }),
+      keeps_all_([](const KeyedValue&) { return true; }),
       reader_(cuts, begin << shift_, (end << shift_) - 1, max_pairs, keeps_all_),
       chunk_(reader_.next()) {}
 

@@ -63,7 +63,7 @@ class CutReader {
   int shift_;
   Partitions::Keeps keeps_all_;
   Partitions::Reader reader_;
-  std::span<KeyValue> chunk_;
+  std::span<KeyedValue> chunk_;
 };
 
 }  // namespace skein

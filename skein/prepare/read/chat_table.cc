@@ -52,9 +52,9 @@ void check_columns(const std::vector<std::string>& columns, const fs::path& path
 }
 
 // Hands on the documents of batches, one after another.
-class Rows {
+class RowVisitor {
  public:
-  Rows(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit)
+  RowVisitor(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit)
       : path_(path),
         options_(options),
         given_(path.string(), options.bytes),
@@ -115,7 +115,7 @@ T value_or_throw(arrow::Result<T> result) {
 
 // Slices of a batch are what is decoded at once, and no copies.
 void take_batch(const arrow::RecordBatch& batch, int64_t num_bytes, const fs::path& path,
-                Rows& rows) {
+                RowVisitor& rows) {
   if (const arrow::Status status = batch.ValidateFull(); !status.ok()) fail_arrow(status, path);
   rows.take(batch, num_bytes);
 }
@@ -148,7 +148,7 @@ void read_chat_parquet(const fs::path& path, const std::shared_ptr<ArrowInput>& 
   }
   std::iota(groups.begin(), groups.end(), 0);
   const auto batches = value_or_throw(reader->GetRecordBatchReader(groups, leaves));
-  Rows rows(path, options, visit);
+  RowVisitor rows(path, options, visit);
   int64_t num_told = 0;
   while (const auto batch = value_or_throw(batches->Next())) {
     const int64_t num_read = std::min(file->num_read(), file->num_bytes());
@@ -166,23 +166,23 @@ void read_chat_arrow(std::span<const std::byte> bytes, const fs::path& path,
   auto read = arrow::ipc::IpcReadOptions::Defaults();
   read.use_threads = false;
   read.memory_pool = pool;
-  Rows rows(path, options, visit);
+  RowVisitor rows(path, options, visit);
   const std::string_view all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (all.starts_with("ARROW1")) {
-    using Reader = arrow::ipc::RecordBatchFileReader;
-    const auto schema = value_or_fail(Reader::Open(input, read), path)->schema();
+    using FileReader = arrow::ipc::RecordBatchFileReader;
+    const auto schema = value_or_fail(FileReader::Open(input, read), path)->schema();
     read.included_fields = fields_to_read(*schema, path, options);
-    const auto reader = value_or_fail(Reader::Open(input, read), path);
+    const auto reader = value_or_fail(FileReader::Open(input, read), path);
     for (int i = 0; i < reader->num_record_batches(); ++i) {
       take_batch(*value_or_fail(reader->ReadRecordBatch(i), path), num_bytes, path, rows);
     }
     return;
   }
-  using Reader = arrow::ipc::RecordBatchStreamReader;
-  const auto schema = value_or_fail(Reader::Open(input, read), path)->schema();
+  using StreamReader = arrow::ipc::RecordBatchStreamReader;
+  const auto schema = value_or_fail(StreamReader::Open(input, read), path)->schema();
   read.included_fields = fields_to_read(*schema, path, options);
   if (const auto status = input->Seek(0); !status.ok()) fail_arrow(status, path);
-  const auto reader = value_or_fail(Reader::Open(input, read), path);
+  const auto reader = value_or_fail(StreamReader::Open(input, read), path);
   while (const auto batch = value_or_fail(reader->Next(), path)) {
     take_batch(*batch, num_bytes, path, rows);
   }

@@ -27,29 +27,29 @@ class TableReader {
     skip_byte_order_mark();
   }
 
-  enum class End { kField, kRow, kFile };
+  enum class FieldEnd { kField, kRow, kFile };
 
   // Reads one field into `field`; returns kFile if no further row begins.
-  End next(std::string& field) {
+  FieldEnd next(std::string& field) {
     field.clear();
     char byte;
-    if (!peek(byte)) return End::kFile;
+    if (!peek(byte)) return FieldEnd::kFile;
     const bool is_quoted = byte == '"';
     if (is_quoted) read_quoted(field);
     while (peek(byte)) {
       skip();
-      if (byte == delimiter_) return End::kField;
-      if (byte == '\n') return End::kRow;
+      if (byte == delimiter_) return FieldEnd::kField;
+      if (byte == '\n') return FieldEnd::kRow;
       if (byte == '\r') {
         if (peek(byte) && byte == '\n') skip();
-        return End::kRow;
+        return FieldEnd::kRow;
       }
       if (is_quoted) {
         fail(damaged_, "{}:{}: text after the closing quote of a field", name_, line_);
       }
       push(field, byte);
     }
-    return End::kRow;
+    return FieldEnd::kRow;
   }
   int64_t line() const { return line_; }
   // The first line named the columns, so an error from here on means a damaged table, not another
@@ -107,7 +107,7 @@ class TableReader {
   int64_t line_ = 1;
 };
 
-using End = TableReader::End;
+using FieldEnd = TableReader::FieldEnd;
 
 struct Columns {
   size_t count = 0;
@@ -134,7 +134,7 @@ Columns read_names(TableReader& table, const std::string& name, const ReadOption
   std::multimap<std::string, size_t> found;  // of those that the documents may be in
   const std::vector<std::string> choice = text_columns(options);
   std::string field, names;
-  for (End end = End::kField; end == End::kField; ++columns.count) {
+  for (FieldEnd end = FieldEnd::kField; end == FieldEnd::kField; ++columns.count) {
     end = table.next(field);
     if (std::find(choice.begin(), choice.end(), field) != choice.end()) {
       found.emplace(field, columns.count);
@@ -169,13 +169,13 @@ void read_csv(std::unique_ptr<ByteSource> source, const std::string& name, char 
   while (true) {
     line = table.line();
     size_t count = 0;
-    End end = End::kField;
-    for (; end == End::kField; ++count) {
+    FieldEnd end = FieldEnd::kField;
+    for (; end == FieldEnd::kField; ++count) {
       end = table.next(field);
       if (count == columns.text) std::swap(field, text);
     }
     // A delimiter at the very end of the file is followed by one more, empty, field.
-    if (end == End::kFile && count == 1) return;
+    if (end == FieldEnd::kFile && count == 1) return;
     const bool is_blank = count == 1 && (columns.text == 0 ? text : field).empty();
     if (is_blank && columns.count > 1) continue;
     if (count != columns.count) {

@@ -15,9 +15,9 @@ constexpr size_t kBufferBytes = size_t{1} << 18;
 bool is_space(char byte) { return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r'; }
 
 // Single bytes, with the number of the line.
-class Bytes {
+class ByteCursor {
  public:
-  explicit Bytes(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
+  explicit ByteCursor(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
 
   // False at the end.
   bool peek(char& byte) {
@@ -123,7 +123,7 @@ class ValueReader {
     fail(ErrorCode::kInvalid, "{}:{}: not JSON: {}", name_, bytes_.line(), what);
   }
 
-  Bytes bytes_;
+  ByteCursor bytes_;
   const std::string& name_;
   size_t max_bytes_;
   bool started_ = false, in_array_ = false;

@@ -131,7 +131,7 @@ void JsonDocuments::take(std::string_view object, int64_t record) {
   } catch (const InvalidObject& error) {
     // Where nothing came before, and this is an object, the file is another than was thought. Where
     // the line has an advice of its own, it holds text that is wanted.
-    const InvalidObject::Kind& kind = error.kind();
+    const InvalidObject::Diagnosis& kind = error.kind();
     return pass_over(error, !kind.has_advice && (has_taken_ || kind.is_broken));
   } catch (const Error& error) {
     return pass_over(error, has_taken_);

@@ -24,9 +24,9 @@ constexpr size_t kMostPlaces = 5;
 
 using nlohmann::json;
 
-struct Problem {
+struct JsonProblem {
   std::string text;  // empty: none
-  InvalidObject::Kind kind;
+  InvalidObject::Diagnosis kind;
 };
 
 // Picks the document, the string at one path of keys, from the parser's events, so that memory is
@@ -91,7 +91,7 @@ class DocumentEvents : public json::json_sax_t {
   std::string& text() { return text_; }
 
   // What is wrong; if nothing is, the document is in text().
-  Problem problem(std::string_view object) const {
+  JsonProblem problem(std::string_view object) const {
     if (!error_.empty()) return syntax_problem(object);
     const std::string wanted = fmt::format("{}", fmt::join(path_, "."));
     if (top_ == "a string") {
@@ -133,7 +133,7 @@ class DocumentEvents : public json::json_sax_t {
     return true;
   }
 
-  Problem syntax_problem(std::string_view object) const {
+  JsonProblem syntax_problem(std::string_view object) const {
     const size_t last = object.find_last_not_of(" \t\r\n");
     const bool ends_early = last == object.npos || error_at_ > last + 1;
     // The text ends where JSON would continue: `{`, `"a": [`, `"b": 1,`.
@@ -171,7 +171,7 @@ class DocumentEvents : public json::json_sax_t {
 
 // Where texts may lie in an object that has none outermost: paths through objects, and the first
 // array of objects.
-struct Places {
+struct TextPaths {
   std::vector<std::string> paths;
   std::string array;  // such as "data"
 
@@ -204,11 +204,11 @@ struct Places {
   }
 };
 
-Problem with_places(Problem problem, std::string_view object, const std::string& file) {
+JsonProblem with_places(JsonProblem problem, std::string_view object, const std::string& file) {
   if (object.size() > kSearchedBytes) return problem;
   const json parsed = json::parse(object, nullptr, false);
   if (!parsed.is_object()) return problem;
-  Places places;
+  TextPaths places;
   places.search(parsed, "", 0);
   problem.text += advice_of_places(places.paths);
   if (places.paths.empty() && !places.array.empty()) {
@@ -246,7 +246,7 @@ std::string parse_slowly(std::string_view object, const std::string& where, cons
   const std::string plain = plain_json(object, !scan.is_mended()).text;
   DocumentEvents events(path, file);
   json::sax_parse(plain, &events);
-  Problem problem = events.problem(object);
+  JsonProblem problem = events.problem(object);
   if (problem.text.empty()) return std::move(events.text());
   const bool lacks_key = events.lacks_key();
   if (lacks_key) problem = with_places(std::move(problem), plain, file);

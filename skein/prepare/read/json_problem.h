@@ -20,16 +20,16 @@ using KeyPath = std::vector<std::string>;
 // What is wrong with a value that is no document.
 class InvalidObject : public Error {
  public:
-  struct Kind {
+  struct Diagnosis {
     bool is_broken = false;   // no JSON
     bool has_advice = false;  // which is for this text, and better than to pass over it
   };
-  InvalidObject(ErrorCode code, const std::string& message, Kind kind)
+  InvalidObject(ErrorCode code, const std::string& message, Diagnosis kind)
       : Error(code, message), kind_(kind) {}
-  const Kind& kind() const { return kind_; }
+  const Diagnosis& kind() const { return kind_; }
 
  private:
-  Kind kind_;
+  Diagnosis kind_;
 };
 
 // The string there. `file` is for commands that the errors name.

@@ -81,14 +81,14 @@ bool JsonScan::find_string(std::span<const std::string> path, std::string& buffe
   const size_t room = static_cast<size_t>(end_ - at_) + kBytes;  // whole vectors are stored
   if (buffer.size() < room) buffer.resize(room);
   to_ = buffer.data();
-  Search all{buffer, text};
+  StringSearch all{buffer, text};
   skip_space();
   if (!next_is('{') || !search(path, all)) return false;
   skip_space();
   return at_ == end_ && all.found;
 }
 
-bool JsonScan::search(std::span<const std::string> path, Search& search) {
+bool JsonScan::search(std::span<const std::string> path, StringSearch& search) {
   take('{');
   skip_space();
   if (take('}')) return true;

@@ -31,12 +31,12 @@ class JsonScan {
 
  private:
   // What find_string() searches: an object that begins here.
-  struct Search {
+  struct StringSearch {
     std::string& buffer;
     std::string_view& text;
     bool found = false;
   };
-  bool search(std::span<const std::string> path, Search& search);
+  bool search(std::span<const std::string> path, StringSearch& search);
   bool skip_value();
   bool skip_to_next();
   bool skip_key();

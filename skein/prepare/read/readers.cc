@@ -17,7 +17,7 @@ struct Input {
   int depth = 0;                                 // archives that it lies in
 };
 
-struct Opened {
+struct OpenedInput {
   std::unique_ptr<PeekedSource> source;
   InputFormat format = InputFormat::kUnknown;
   std::string compression;  // that the name does not tell
@@ -67,7 +67,7 @@ bool are_json_lines(PeekedSource& source, const ReadOptions& options) {
 
 // Looks at the first bytes: what a file is that does not say so by its name, and whether one that
 // does is something else.
-void look(Opened& file, const fs::path& path, const ReadOptions& options) {
+void look(OpenedInput& file, const fs::path& path, const ReadOptions& options) {
   const std::string_view head = file.source->peek(kForeignHeadBytes);
   if (is_lfs_pointer(head)) refuse_pointer(path);
   const bool is_unknown = file.format == InputFormat::kUnknown;
@@ -94,7 +94,7 @@ void look(Opened& file, const fs::path& path, const ReadOptions& options) {
 }
 
 // Tells the format, and what was found by content.
-void tell(const Opened& file, const ReadOptions& options) {
+void tell(const OpenedInput& file, const ReadOptions& options) {
   if (!options.on_format) return;
   std::string taken_for = file.taken_for;
   if (!file.compression.empty()) {
@@ -133,7 +133,7 @@ void read_table(InputFormat format, const fs::path& path, ByteSource* member,
 }
 
 // Of all formats that are read from the first byte to the last.
-void read_stream(Opened file, const fs::path& path, int depth, const ReadOptions& options,
+void read_stream(OpenedInput file, const fs::path& path, int depth, const ReadOptions& options,
                  const DocumentVisitor& visit) {
   const std::string name = path.string();
   switch (file.format) {
@@ -167,7 +167,7 @@ void read_input(Input input, const ReadOptions& asked, const DocumentVisitor& vi
   const fs::path& path = input.path;
   ReadOptions options = asked;
   if (!options.bytes.expansion) options.bytes.expansion = std::make_shared<Expansion>();
-  Opened file;
+  OpenedInput file;
   file.format = named_format(path, options);
   if (file.format == InputFormat::kPacked || is_table(file.format)) {
     tell(file, options);

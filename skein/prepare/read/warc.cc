@@ -17,7 +17,7 @@ constexpr size_t kReadAtOnce = size_t{1} << 18;
 constexpr size_t kMaxHeaderBytes = size_t{1} << 20;
 constexpr size_t kMaxTypeBytes = 40;
 
-struct Record {
+struct WarcRecord {
   std::string type;
   int64_t num_bytes = -1;
 };
@@ -28,7 +28,7 @@ class RecordReader {
       : source_(std::move(source)), name_(name), max_bytes_(max_bytes) {}
 
   // False at the end.
-  bool next(Record& record) {
+  bool next(WarcRecord& record) {
     std::string_view line;
     do {
       if (!read_line(line)) return false;
@@ -46,7 +46,7 @@ class RecordReader {
   }
 
   // The content of the record that next() gave; valid until the next call.
-  std::string_view content(const Record& record) {
+  std::string_view content(const WarcRecord& record) {
     if (record.num_bytes > max_bytes_) {
       fail(ErrorCode::kUnsupported, "{}: {} bytes: expected a document of at most {}", where(),
            record.num_bytes, max_bytes_);
@@ -58,7 +58,7 @@ class RecordReader {
     begin_ += wanted;
     return std::string_view(buffer_).substr(begin_ - wanted, wanted);
   }
-  void pass_over(const Record& record) {
+  void pass_over(const WarcRecord& record) {
     for (int64_t left = record.num_bytes; left > 0;) {
       if (begin_ == buffer_.size() && !fill()) damaged("its content does not end (truncated?)");
       const auto step = std::min<int64_t>(left, static_cast<int64_t>(buffer_.size() - begin_));
@@ -93,7 +93,7 @@ class RecordReader {
     return true;
   }
 
-  void take_field(std::string_view line, Record& record) const {
+  void take_field(std::string_view line, WarcRecord& record) const {
     const size_t colon = line.find(':');
     if (colon == line.npos) return;  // a value that is continued
     const std::string name = lower_case(std::string(line.substr(0, colon)));
@@ -130,7 +130,7 @@ void read_warc(std::unique_ptr<ByteSource> source, const std::string& name,
   int64_t num_texts = 0, num_others = 0;
   std::string other;  // the type of the first of the others
   std::string repaired;
-  for (Record record; records.next(record);) {
+  for (WarcRecord record; records.next(record);) {
     if (record.type != "conversion") {
       if (record.type != "warcinfo" && num_others++ == 0) other = record.type;
       records.pass_over(record);

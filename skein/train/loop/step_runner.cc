@@ -15,7 +15,7 @@ StepRunner::StepRunner(Device& device, const ProgramSet& programs, const StepSpe
       executor_(device, programs, communicators),
       programs_(programs),
       order_(step_order(spec, programs)),
-      tasks_(stage_tasks(pipeline_shape(spec), spec.layout.stage())),
+      tasks_(stage_tasks(spec.pipeline(), spec.layout.stage())),
       evaluated_micro_batches_(spec.micro_batches) {
   upload_tables(executor_, spec.model, spec.sequence_length);
   uploaded_.resize(spec.in_pairs ? kPairSlots : 1);
@@ -77,8 +77,7 @@ void StepRunner::suit_evaluation_to(const Batch& batch) {
   const int64_t micro_batches = micro_batches_of(batch);
   if (micro_batches == evaluated_micro_batches_) return;
   evaluated_micro_batches_ = micro_batches;
-  tasks_ =
-      stage_tasks(pipeline_shape(with_micro_batches(spec_, micro_batches)), spec_.layout.stage());
+  tasks_ = stage_tasks(with_micro_batches(spec_, micro_batches).pipeline(), spec_.layout.stage());
 }
 
 void StepRunner::give_micro_batch(const Batch& batch, int64_t index, int64_t slot) {

@@ -58,7 +58,7 @@ bool remove_citations(std::string_view line, const CharacterReader& reader, std:
     if (size == 0) {
       const char* at = rest.data() + 1;
       while (at < end) {
-        const CharacterReader::Character character = reader.first(at, end);
+        const CharacterReader::ClassifiedCharacter character = reader.first(at, end);
         if ((character.classes & character::kDecimal) == 0) break;
         at += character.size;
       }

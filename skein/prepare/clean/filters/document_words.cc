@@ -79,7 +79,7 @@ void DocumentWords::read_lines() {
     }
     TextLine line;
     line.first_word = static_cast<uint32_t>(words_.size());
-    const EnglishWords::Line split = splitter_.split(text_, begin, end, words_);
+    const EnglishWords::LineRuns split = splitter_.split(text_, begin, end, words_);
     line.last_word = static_cast<uint32_t>(words_.size());
     line.begin = split.num_runs > 0 ? words_[line.first_word].begin : static_cast<uint32_t>(begin);
     line.end = split.num_runs > 0 ? words_.back().end : static_cast<uint32_t>(begin);
@@ -103,7 +103,7 @@ void DocumentWords::measure_words() {
     MeasuredWord measured{0, num_joined_, 0};
     uint32_t any = 0, all = ~0U;
     while (at < end) {
-      const CharacterReader::Character character = reader_.first(at, end);
+      const CharacterReader::ClassifiedCharacter character = reader_.first(at, end);
       any |= character.classes;
       all &= character.classes;
       ++measured.num_characters;
@@ -138,7 +138,7 @@ int64_t count_sentences(std::string_view text, const std::vector<Word>& words, s
   for (size_t i = first; i < last; ++i) {
     const char* at = text.data() + words[i].begin;
     const char* const end = text.data() + words[i].end;
-    const CharacterReader::Character character = reader.first(at, end);
+    const CharacterReader::ClassifiedCharacter character = reader.first(at, end);
     if (at + character.size == end && (character.classes & character::kSentenceEnd) != 0) {
       has_ended = true;
       continue;
@@ -146,7 +146,7 @@ int64_t count_sentences(std::string_view text, const std::vector<Word>& words, s
     if (!has_ended) continue;
     bool is_punctuation = true;
     while (at < end && is_punctuation) {
-      const CharacterReader::Character next = reader.first(at, end);
+      const CharacterReader::ClassifiedCharacter next = reader.first(at, end);
       is_punctuation = (next.classes & character::kPunctuation) != 0;
       at += next.size;
     }

@@ -17,7 +17,8 @@ std::optional<Rule> FineWeb::judge(std::string_view text, int64_t num_words) {
     begin = end + 1;
     if (reader_.strip_begin(line).empty()) continue;
     ++num_lines;
-    const CharacterReader::Character last = reader_.last(line.data(), line.data() + line.size());
+    const CharacterReader::ClassifiedCharacter last =
+        reader_.last(line.data(), line.data() + line.size());
     num_terminated += (last.classes & character::kTerminal) != 0;
     num_short += static_cast<double>(line_characters) <= most_of_short;
     if (!seen_.add(hash_name(line))) num_repeated_characters += line_characters;

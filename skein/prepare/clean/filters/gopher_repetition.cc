@@ -113,10 +113,10 @@ bool GopherRepetition::may_be_top(const DocumentWords& document, size_t num_word
 // equally frequent ones the first counts.
 int64_t GopherRepetition::characters_of_top(const DocumentWords& document, size_t num_words) {
   counts_.clear(sequences_.size());
-  HashCounts::Entry top;
+  HashCounts::HashCount top;
   size_t place = 0;
   for (size_t i = 0; i < sequences_.size(); ++i) {
-    const HashCounts::Entry& entry = counts_.add(sequences_[i]);
+    const HashCounts::HashCount& entry = counts_.add(sequences_[i]);
     if (entry.count > top.count || (entry.count == top.count && entry.order < top.order)) {
       top = entry;
       place = i;

@@ -79,7 +79,7 @@ void CleanRules::set(std::string_view setting) {
   for (const RuleInfo& rule : kRules) {
     names.emplace_back(rule.name);
     if (name != rule.name) continue;
-    Setting& its = settings_[static_cast<size_t>(rule.rule)];
+    RuleSetting& its = settings_[static_cast<size_t>(rule.rule)];
     if (is_switch) {
       its.is_on = value == "on";
       return;
@@ -103,7 +103,7 @@ void CleanRules::set(std::string_view setting) {
     }
     for (const RuleInfo& rule : kRules) {
       // What a filter has off by default stays off when the filter is on.
-      Setting& its = settings_[static_cast<size_t>(rule.rule)];
+      RuleSetting& its = settings_[static_cast<size_t>(rule.rule)];
       if (rule.filter == filter) its.is_on = value == "on" && rule.is_on;
     }
     return;

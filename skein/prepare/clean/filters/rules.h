@@ -82,11 +82,11 @@ class CleanRules {
   Json to_json() const;  // all that a decision follows from
 
  private:
-  struct Setting {
+  struct RuleSetting {
     bool is_on;
     double threshold;
   };
-  std::array<Setting, kNumRules> settings_{};
+  std::array<RuleSetting, kNumRules> settings_{};
 };
 
 }  // namespace skein

@@ -17,9 +17,9 @@ constexpr int64_t kCentroids = 256;               // of each part of a row, told
 
 [[noreturn]] void refuse(const char* why) { throw std::invalid_argument(why); }
 
-class Reader {
+class ModelReader {
  public:
-  explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
+  explicit ModelReader(std::span<const std::byte> bytes) : rest_(bytes) {}
 
   template <typename T>
   T next() {
@@ -52,7 +52,7 @@ class Reader {
   std::span<const std::byte> rest_;
 };
 
-void check_options(Reader& in) {
+void check_options(ModelReader& in) {
   if (in.next<int32_t>() != kMagic || in.next<int32_t>() > kNewestVersion) {
     refuse("it does not begin as a model does");
   }
@@ -72,7 +72,7 @@ void check_options(Reader& in) {
   if (longest > 0 && buckets == 0) refuse("it has n-grams and no buckets for them");
 }
 
-void check_dictionary(Reader& in) {
+void check_dictionary(ModelReader& in) {
   const auto entries = in.next<int32_t>(), words = in.next<int32_t>(), labels = in.next<int32_t>();
   in.skip(1, sizeof(int64_t));  // ntokens
   const auto kept = in.next<int64_t>();
@@ -88,14 +88,14 @@ void check_dictionary(Reader& in) {
   if (kept > 0) in.skip(kept, 2 * sizeof(int32_t));
 }
 
-void check_plain_matrix(Reader& in) {
+void check_plain_matrix(ModelReader& in) {
   const auto rows = in.next<int64_t>(), cols = in.next<int64_t>();
   if (rows < 1 || cols < 1 || cols > INT32_MAX) refuse("a matrix has no rows or columns");
   in.skip(rows, cols * static_cast<int64_t>(sizeof(float)));
 }
 
 // Of rows of `cols` numbers; returns how many bytes name one.
-int32_t check_quantizer(Reader& in, int64_t cols) {
+int32_t check_quantizer(ModelReader& in, int64_t cols) {
   const auto dim = in.next<int32_t>(), parts = in.next<int32_t>();
   const auto size = in.next<int32_t>(), last_size = in.next<int32_t>();
   if (parts < 1 || size < 1 || last_size < 1 || last_size > size || dim != cols ||
@@ -106,7 +106,7 @@ int32_t check_quantizer(Reader& in, int64_t cols) {
   return parts;
 }
 
-void check_quantized_matrix(Reader& in) {
+void check_quantized_matrix(ModelReader& in) {
   const bool has_norms = in.next<uint8_t>() != 0;
   const auto rows = in.next<int64_t>(), cols = in.next<int64_t>();
   const auto codes = in.next<int32_t>();
@@ -123,7 +123,7 @@ void check_quantized_matrix(Reader& in) {
 }  // namespace
 
 void check_fasttext_file(std::span<const std::byte> bytes) {
-  Reader in(bytes);
+  ModelReader in(bytes);
   check_options(in);
   check_dictionary(in);
   const bool is_quantized = in.next<uint8_t>() != 0;

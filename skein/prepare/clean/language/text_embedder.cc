@@ -85,15 +85,15 @@ void TextEmbedder::add_word(std::string_view word) {
     return take();
   }
   if (batch_size_ == kBatch) append_batch();
-  WordRows::Key& key = batch_[batch_size_++];
+  WordRows::WordKey& key = batch_[batch_size_++];
   key = WordRows::key_of(word);
   known_.prefetch_slot(key);
 }
 
 void TextEmbedder::append_batch() {
   const std::span batch(batch_.data(), batch_size_);
-  for (const WordRows::Key& key : batch) known_.prefetch_rows(key);
-  for (const WordRows::Key& key : batch) {
+  for (const WordRows::WordKey& key : batch) known_.prefetch_rows(key);
+  for (const WordRows::WordKey& key : batch) {
     std::span<const int32_t> rows = known_.find(key);
     if (rows.data() == nullptr) {
       model_->append_rows(key.word, word_rows_);

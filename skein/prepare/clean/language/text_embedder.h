@@ -39,7 +39,7 @@ class TextEmbedder {
   std::vector<float> sum_;
   int64_t num_rows_ = 0;
   WordRows known_;
-  std::vector<WordRows::Key> batch_;
+  std::vector<WordRows::WordKey> batch_;
   size_t batch_size_ = 0;
   std::vector<int32_t> word_rows_;
   std::vector<int32_t> pending_;

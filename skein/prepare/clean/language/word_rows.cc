@@ -4,7 +4,7 @@
 
 namespace skein {
 
-void WordRows::keep(const Key& key, const std::vector<int32_t>& rows) {
+void WordRows::keep(const WordKey& key, const std::vector<int32_t>& rows) {
   const size_t size = key.word.size(), rest = rest_size(size);
   const size_t needed = kHeader + rest + rows.size() + kPadding;
   if (num_words_ == kMaxWords || num_kept_ + needed > kMaxKept) forget();
@@ -23,7 +23,7 @@ void WordRows::keep(const Key& key, const std::vector<int32_t>& rows) {
 }
 
 void WordRows::forget() {
-  std::fill(slots_.begin(), slots_.end(), Slot{});
+  std::fill(slots_.begin(), slots_.end(), WordSlot{});
   num_kept_ = 1;
   num_words_ = 0;
 }

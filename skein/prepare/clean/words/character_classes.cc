@@ -22,7 +22,7 @@ const uint32_t* character_classes() {
 
 std::string_view CharacterReader::strip_begin(std::string_view text) const {
   while (!text.empty()) {
-    const Character character = first(text.data(), text.data() + text.size());
+    const ClassifiedCharacter character = first(text.data(), text.data() + text.size());
     if ((character.classes & character::kSpace) == 0) break;
     text.remove_prefix(static_cast<size_t>(character.size));
   }
@@ -31,7 +31,7 @@ std::string_view CharacterReader::strip_begin(std::string_view text) const {
 
 std::string_view CharacterReader::strip_end(std::string_view text) const {
   while (!text.empty()) {
-    const Character character = last(text.data(), text.data() + text.size());
+    const ClassifiedCharacter character = last(text.data(), text.data() + text.size());
     if ((character.classes & character::kSpace) == 0) break;
     text.remove_suffix(static_cast<size_t>(character.size));
   }

@@ -43,7 +43,7 @@ const uint32_t* character_classes();
 // Characters of text that is UTF-8 all through, with their classes.
 class CharacterReader {
  public:
-  struct Character {
+  struct ClassifiedCharacter {
     char32_t code = 0;
     uint32_t classes = 0;
     int size = 0;  // bytes
@@ -54,7 +54,7 @@ class CharacterReader {
   uint32_t classes_of(char32_t code) const { return classes_[code]; }
 
   // The character that begins at `at`, which is before `end`.
-  Character first(const char* at, const char* end) const {
+  ClassifiedCharacter first(const char* at, const char* end) const {
     const auto byte = static_cast<uint8_t>(*at);
     if (byte < 0x80) return {byte, classes_[byte], 1};
     const utf8::Character decoded = utf8::decode(at, end);
@@ -62,7 +62,7 @@ class CharacterReader {
     return {decoded.code, classes_[decoded.code], decoded.size};
   }
   // The character that ends at `end`, which is behind `begin`.
-  Character last(const char* begin, const char* end) const {
+  ClassifiedCharacter last(const char* begin, const char* end) const {
     const char* at = end - 1;
     while (at > begin && end - at < 4 && (static_cast<uint8_t>(*at) & 0xc0) == 0x80) --at;
     return first(at, end);

@@ -7,11 +7,11 @@
 namespace skein {
 namespace {
 
-using Words = std::vector<std::string>;
+using WordList = std::vector<std::string>;
 
 // Blanks separate what a list holds.
-Words list(std::string_view text) {
-  Words words;
+WordList list(std::string_view text) {
+  WordList words;
   for (size_t at = 0; (at = text.find_first_not_of(" \n", at)) != std::string_view::npos;) {
     const size_t end = std::min(text.find_first_of(" \n", at), text.size());
     words.emplace_back(text.substr(at, end - at));
@@ -33,15 +33,15 @@ std::string replace_all(std::string text, std::string_view from, std::string_vie
 class Exceptions {
  public:
   // The words, put together, are split into them.
-  void add(const Words& words) {
+  void add(const WordList& words) {
     insert(words);
-    Words other = words;
+    WordList other = words;
     for (std::string& word : other) word = replace_all(word, kApostrophe, kQuotationMark);
     insert(other);
   }
 
   // The same with a capital letter at the front as well.
-  void add_title(Words words) {
+  void add_title(WordList words) {
     add(words);
     words[0] = title(words[0]);
     add(words);
@@ -72,14 +72,14 @@ class Exceptions {
 
   // An ending with parts: n't+'ve.
   void add_contraction(const std::string& word, const std::string& ending) {
-    Words words = {word};
+    WordList words = {word};
     for (const std::string& part : list(replace_all(ending, "+", " "))) words.push_back(part);
     add_title(words);
     for (std::string& part : words) part = replace_all(part, kApostrophe, "");
     add_title(words);
   }
 
-  void insert(const Words& words) {
+  void insert(const WordList& words) {
     std::string whole;
     std::vector<size_t> sizes;
     for (const std::string& word : words) {

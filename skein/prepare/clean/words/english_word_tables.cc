@@ -36,14 +36,14 @@ EnglishWordTables::EnglishWordTables() {
   phrase_kinds_ = {kPart};
   add_phrases();
   for (const auto& [exception, sizes] : english_exceptions()) {
-    exceptions_[exception] = Sizes(sizes.begin(), sizes.end());
+    exceptions_[exception] = PartSizes(sizes.begin(), sizes.end());
     const uint64_t size_bit = uint64_t{1} << exception.size();
     sizes_by_first_byte_[static_cast<uint8_t>(exception.front())] |= size_bit;
     sizes_by_last_byte_[static_cast<uint8_t>(exception.back())] |= size_bit;
   }
 }
 
-const EnglishWordTables::Sizes* EnglishWordTables::find_exception_of_size(
+const EnglishWordTables::PartSizes* EnglishWordTables::find_exception_of_size(
     std::string_view word) const {
   const auto found = exceptions_.find(word);
   return found == exceptions_.end() ? nullptr : &found->second;
@@ -56,12 +56,12 @@ void EnglishWordTables::add_phrases() {
     if (!words_by_rule.has_affix(exception)) continue;
     std::vector<Word> words;
     words_by_rule.split(exception, 0, exception.size(), words);
-    Phrase phrase = kNoPhrase;
+    PhraseId phrase = kNoPhrase;
     for (const Word& word : words) {
       const std::string_view text = std::string_view(exception).substr(word.begin, word.size());
       if (phrase == kNoPhrase) may_begin_phrase_[static_cast<uint8_t>(text[0])] = true;
       const auto [entry, is_new] =
-          phrases_.emplace(key(phrase, text), static_cast<Phrase>(phrase_kinds_.size()));
+          phrases_.emplace(key(phrase, text), static_cast<PhraseId>(phrase_kinds_.size()));
       if (is_new) phrase_kinds_.push_back(kPart);
       phrase = entry->second;
     }

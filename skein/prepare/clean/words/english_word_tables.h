@@ -18,12 +18,12 @@ namespace skein {
 
 class EnglishWordTables {
  public:
-  using Sizes = std::vector<uint8_t>;  // in bytes, of the words that an exception is split into
+  using PartSizes = std::vector<uint8_t>;  // in bytes, of the words that an exception is split into
 
   static const EnglishWordTables& get();
 
   // Null: `word` is no exception.
-  const Sizes* find_exception(std::string_view word) const {
+  const PartSizes* find_exception(std::string_view word) const {
     if (word.size() >= 64) return nullptr;
     const auto byte = [&](size_t i) { return static_cast<uint8_t>(word[i]); };
     const uint64_t sizes =
@@ -32,17 +32,17 @@ class EnglishWordTables {
   }
 
   // Words that exceptions are split into without exceptions, each sequence as a chain of numbers.
-  using Phrase = uint32_t;
-  static constexpr Phrase kNoPhrase = 0, kNone = UINT32_MAX;
+  using PhraseId = uint32_t;
+  static constexpr PhraseId kNoPhrase = 0, kNone = UINT32_MAX;
   // The phrase that `phrase` becomes with another word; kNone: there is none.
-  Phrase next(Phrase phrase, std::string_view word) const {
+  PhraseId next(PhraseId phrase, std::string_view word) const {
     if (phrase == kNoPhrase && !may_begin_phrase_[static_cast<uint8_t>(word[0])]) return kNone;
     const auto found = phrases_.find(key(phrase, word));
     return found == phrases_.end() ? kNone : found->second;
   }
-  bool is_whole(Phrase phrase) const { return phrase_kinds_[phrase] != kPart; }
+  bool is_whole(PhraseId phrase) const { return phrase_kinds_[phrase] != kPart; }
   // Whether the exception is split otherwise than into the phrase.
-  bool differs(Phrase phrase) const { return phrase_kinds_[phrase] == kOtherwise; }
+  bool differs(PhraseId phrase) const { return phrase_kinds_[phrase] == kOtherwise; }
 
   // The size of the unit or currency that `word` ends with, right after a digit; 0: it does not.
   size_t unit_size(std::string_view word) const;
@@ -55,15 +55,15 @@ class EnglishWordTables {
   };
 
   EnglishWordTables();
-  const Sizes* find_exception_of_size(std::string_view word) const;
+  const PartSizes* find_exception_of_size(std::string_view word) const;
   void add_phrases();
-  static uint64_t key(Phrase phrase, std::string_view word) {
+  static uint64_t key(PhraseId phrase, std::string_view word) {
     return hash_name(word) ^ (phrase * 0x9e3779b97f4a7c15);
   }
 
-  std::unordered_map<std::string, Sizes, Hash, std::equal_to<>> exceptions_;
+  std::unordered_map<std::string, PartSizes, Hash, std::equal_to<>> exceptions_;
   std::array<uint64_t, 256> sizes_by_first_byte_{}, sizes_by_last_byte_{};  // a bit a size
-  std::unordered_map<uint64_t, Phrase> phrases_;
+  std::unordered_map<uint64_t, PhraseId> phrases_;
   std::vector<PhraseKind> phrase_kinds_;
   std::array<bool, 256> may_begin_phrase_{};
 };

@@ -8,7 +8,7 @@
 namespace skein {
 namespace {
 
-using Character = CharacterReader::Character;
+using ClassifiedCharacter = CharacterReader::ClassifiedCharacter;
 
 bool is_digit(char32_t code) { return code >= '0' && code <= '9'; }
 
@@ -34,10 +34,10 @@ constexpr uint32_t kSplits =
 EnglishWords::EnglishWords() : tables_(&EnglishWordTables::get()) {}
 EnglishWords::EnglishWords(const EnglishWordTables* unfinished) : tables_(unfinished) {}
 
-EnglishWords::Line EnglishWords::split(std::string_view text, size_t begin, size_t end,
-                                       std::vector<Word>& words) {
+EnglishWords::LineRuns EnglishWords::split(std::string_view text, size_t begin, size_t end,
+                                           std::vector<Word>& words) {
   const size_t first_word = words.size();
-  Line line;
+  LineRuns line;
   bool has_other_exception = false;
   const char* const text_begin = text.data();
   const char* at = text_begin + begin;
@@ -45,7 +45,7 @@ EnglishWords::Line EnglishWords::split(std::string_view text, size_t begin, size
   const auto offset = [&](const char* place) { return static_cast<uint32_t>(place - text_begin); };
   while (at < line_end) {
     const char* const space = at;
-    Character character;
+    ClassifiedCharacter character;
     for (; at < line_end; at += character.size) {
       character = reader_.first(at, line_end);
       if ((character.classes & character::kSpace) == 0) break;
@@ -82,7 +82,7 @@ EnglishWords::Line EnglishWords::split(std::string_view text, size_t begin, size
 
 bool EnglishWords::append_exception(std::string_view text, Word word,
                                     std::vector<Word>& words) const {
-  const EnglishWordTables::Sizes* const sizes = tables_->find_exception(part(text, word));
+  const EnglishWordTables::PartSizes* const sizes = tables_->find_exception(part(text, word));
   if (sizes == nullptr) return false;
   uint32_t begin = word.begin;
   for (const uint8_t size : *sizes) {
@@ -165,7 +165,7 @@ bool EnglishWords::has_affix(std::string_view word) const {
 
 size_t EnglishWords::prefix_size(std::string_view word) const {
   const char* const end = word.data() + word.size();
-  const Character first = reader_.first(word.data(), end);
+  const ClassifiedCharacter first = reader_.first(word.data(), end);
   if ((first.classes & character::kPrefix) != 0) return static_cast<size_t>(first.size);
   if (first.code == '+') return word.size() > 1 && is_digit(static_cast<uint8_t>(word[1])) ? 0 : 1;
   if (first.code == '.') {
@@ -180,17 +180,18 @@ size_t EnglishWords::prefix_size(std::string_view word) const {
 size_t EnglishWords::suffix_size(std::string_view word) const {
   if (word.empty()) return 0;
   const char* const begin = word.data();
-  const Character last = reader_.last(begin, begin + word.size());
+  const ClassifiedCharacter last = reader_.last(begin, begin + word.size());
   const auto size = static_cast<size_t>(last.size);
   const std::string_view rest = word.substr(0, word.size() - size);
-  const Character before = rest.empty() ? Character{} : reader_.last(begin, begin + rest.size());
+  const ClassifiedCharacter before =
+      rest.empty() ? ClassifiedCharacter{} : reader_.last(begin, begin + rest.size());
   if (last.code == '.') {
     const size_t num_dots = word.size() - (word.find_last_not_of('.') + 1);
     if (num_dots > 1) return num_dots;
     if ((before.classes & character::kBeforePeriod) != 0) return 1;
     const std::string_view more = rest.substr(0, rest.size() - static_cast<size_t>(before.size));
     if (more.empty()) return 0;
-    const Character second = reader_.last(begin, begin + more.size());
+    const ClassifiedCharacter second = reader_.last(begin, begin + more.size());
     if ((before.classes & second.classes & character::kUpper) != 0) return 1;
     return second.code == 0xb0 && is_one_of(before.code, U"FfCcKk") ? 1 : 0;
   }
@@ -206,15 +207,16 @@ size_t EnglishWords::suffix_size(std::string_view word) const {
 // What may stand between two words that white space does not separate.
 size_t EnglishWords::infix_size(std::string_view word, size_t at) const {
   const char* const end = word.data() + word.size();
-  const Character here = reader_.first(&word[at], end);
+  const ClassifiedCharacter here = reader_.first(&word[at], end);
   if (here.code == '.' && count_dots(word, at) > 1) return count_dots(word, at);
   const auto size = static_cast<size_t>(here.size);
   if (here.code == 0x2026 || (here.classes & character::kIcon) != 0) return size;
   if (at == 0) return 0;
   const auto class_at = [&](size_t place) {
-    return place < word.size() ? reader_.first(&word[place], end) : Character{};
+    return place < word.size() ? reader_.first(&word[place], end) : ClassifiedCharacter{};
   };
-  const Character before = reader_.last(word.data(), &word[at]), after = class_at(at + size);
+  const ClassifiedCharacter before = reader_.last(word.data(), &word[at]),
+                            after = class_at(at + size);
   if (is_one_of(here.code, U"+-*^") && is_digit(before.code) &&
       (is_digit(after.code) || after.code == '-')) {
     return size;
@@ -244,7 +246,7 @@ size_t EnglishWords::infix_size(std::string_view word, size_t at) const {
 bool EnglishWords::spells_other_exception(std::string_view text, const std::vector<Word>& words,
                                           size_t first) const {
   for (size_t i = first; i < words.size(); ++i) {
-    EnglishWordTables::Phrase phrase = EnglishWordTables::kNoPhrase;
+    EnglishWordTables::PhraseId phrase = EnglishWordTables::kNoPhrase;
     for (size_t last = i; last < words.size(); ++last) {
       phrase = tables_->next(phrase, part(text, words[last]));
       if (phrase == EnglishWordTables::kNone) break;
@@ -258,34 +260,35 @@ bool EnglishWords::spells_other_exception(std::string_view text, const std::vect
 // longest wins; and none that begins or ends within one that was looked at before.
 void EnglishWords::join_exceptions(std::string_view text, std::vector<Word>& words,
                                    size_t first) const {
-  struct Match {
+  struct ExceptionMatch {
     size_t begin, end;
   };
-  std::vector<Match> matches, chosen;
+  std::vector<ExceptionMatch> matches, chosen;
   for (size_t i = first; i < words.size(); ++i) {
-    EnglishWordTables::Phrase phrase = EnglishWordTables::kNoPhrase;
+    EnglishWordTables::PhraseId phrase = EnglishWordTables::kNoPhrase;
     for (size_t last = i; last < words.size(); ++last) {
       phrase = tables_->next(phrase, part(text, words[last]));
       if (phrase == EnglishWordTables::kNone) break;
       if (tables_->is_whole(phrase)) matches.push_back({i, last + 1});
     }
   }
-  std::stable_sort(matches.begin(), matches.end(), [](const Match& a, const Match& b) {
-    return a.end - a.begin > b.end - b.begin;
-  });
+  std::stable_sort(matches.begin(), matches.end(),
+                   [](const ExceptionMatch& a, const ExceptionMatch& b) {
+                     return a.end - a.begin > b.end - b.begin;
+                   });
   std::vector<bool> is_seen(words.size() - first);
-  for (const Match& match : matches) {
+  for (const ExceptionMatch& match : matches) {
     const auto begin = is_seen.begin() + static_cast<ptrdiff_t>(match.begin - first);
     const auto end = is_seen.begin() + static_cast<ptrdiff_t>(match.end - first);
     if (!*begin && !*(end - 1)) chosen.push_back(match);
     std::fill(begin, end, true);
   }
   std::sort(chosen.begin(), chosen.end(),
-            [](const Match& a, const Match& b) { return a.begin < b.begin; });
+            [](const ExceptionMatch& a, const ExceptionMatch& b) { return a.begin < b.begin; });
   const std::vector<Word> old(words.begin() + static_cast<ptrdiff_t>(first), words.end());
   words.resize(first);
   size_t at = first;
-  for (const Match& match : chosen) {
+  for (const ExceptionMatch& match : chosen) {
     for (; at < match.begin; ++at) words.push_back(old[at - first]);
     const Word whole{old[match.begin - first].begin, old[match.end - 1 - first].end};
     if (append_exception(text, whole, words)) at = match.end;

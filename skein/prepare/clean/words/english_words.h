@@ -35,13 +35,13 @@ class EnglishWords {
   EnglishWords();
 
   // What a line is besides its words.
-  struct Line {
+  struct LineRuns {
     int64_t num_runs = 0;     // of characters that are not white space
     int64_t longest_run = 0;  // in characters
   };
   // Appends the words of text[begin, end), which holds no line breaks, to `words`. White space at
   // its ends is left out.
-  Line split(std::string_view text, size_t begin, size_t end, std::vector<Word>& words);
+  LineRuns split(std::string_view text, size_t begin, size_t end, std::vector<Word>& words);
 
   // Whether rules split `word`, were it no exception.
   bool has_affix(std::string_view word) const;

@@ -50,7 +50,7 @@ TEST(EnglishWords, ExceptionsAreTheirPartsPutTogether) {
 TEST(EnglishWords, OfPartsOfATextKeepTheirPlaces) {
   const std::string_view text = "one (two) three";
   std::vector<Word> words;
-  const EnglishWords::Line line = EnglishWords().split(text, 4, 9, words);
+  const EnglishWords::LineRuns line = EnglishWords().split(text, 4, 9, words);
   ASSERT_EQ(words.size(), 3u);
   EXPECT_EQ(words[1], (Word{5, 8}));
   EXPECT_EQ(line.num_runs, 1);

@@ -50,7 +50,7 @@ class HashSet {
 
 class HashCounts {
  public:
-  struct Entry {
+  struct HashCount {
     uint64_t hash = 0;
     uint32_t count = 0;  // 0: free
     uint32_t order = 0;  // among different hashes
@@ -60,17 +60,17 @@ class HashCounts {
   void clear(size_t num_hashes) {
     const size_t size = std::bit_ceil(std::max<size_t>(2 * num_hashes, 16));
     if (entries_.size() < size) entries_.resize(size);
-    std::fill_n(entries_.begin(), size, Entry{});
+    std::fill_n(entries_.begin(), size, HashCount{});
     shift_ = 64 - std::countr_zero(size);
     mask_ = size - 1;
     num_different_ = 0;
   }
 
   // The entry of `hash`, which has been seen once more.
-  const Entry& add(uint64_t hash) {
+  const HashCount& add(uint64_t hash) {
     size_t i = (hash * 0x9e3779b97f4a7c15) >> shift_;
     while (entries_[i].count > 0 && entries_[i].hash != hash) i = (i + 1) & mask_;
-    Entry& entry = entries_[i];
+    HashCount& entry = entries_[i];
     if (entry.count++ == 0) {
       entry.hash = hash;
       entry.order = num_different_++;
@@ -79,7 +79,7 @@ class HashCounts {
   }
 
  private:
-  std::vector<Entry> entries_;
+  std::vector<HashCount> entries_;
   int shift_ = 0;
   size_t mask_ = 0;
   uint32_t num_different_ = 0;

@@ -5,16 +5,16 @@
 namespace skein {
 namespace {
 
-using Character = CharacterReader::Character;
+using ClassifiedCharacter = CharacterReader::ClassifiedCharacter;
 
 bool is_alphanumeric(char32_t code) {
   return (code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z') ||
          (code >= 'a' && code <= 'z') || (code >= 0xa1 && code <= 0xffff);
 }
 
-class Matcher {
+class AddressMatcher {
  public:
-  Matcher(std::string_view word, const CharacterReader& reader)
+  AddressMatcher(std::string_view word, const CharacterReader& reader)
       : begin_(word.data()), end_(word.data() + word.size()), reader_(reader) {}
 
   bool matches() const {
@@ -36,7 +36,7 @@ class Matcher {
     const char* at = begin_;
     int num_characters = 0;
     for (; at < end_; ++num_characters) {
-      const Character character = reader_.first(at, end_);
+      const ClassifiedCharacter character = reader_.first(at, end_);
       if ((character.classes & character::kWord) == 0 && character.code != '+' &&
           character.code != '-' && character.code != '.') {
         break;
@@ -65,7 +65,7 @@ class Matcher {
     int num_characters = 0;
     bool begins_well = false, ends_well = false;
     while (at < end_) {
-      const Character character = reader_.first(at, end_);
+      const ClassifiedCharacter character = reader_.first(at, end_);
       ends_well = is_alphanumeric(character.code);
       if (num_characters == 0) begins_well = ends_well;
       if (!ends_well && character.code != '_' && character.code != '-') {
@@ -85,7 +85,7 @@ class Matcher {
   const char* skip_top_level_domain(const char* at) const {
     int num_characters = 0;
     while (at < end_) {
-      const Character character = reader_.first(at, end_);
+      const ClassifiedCharacter character = reader_.first(at, end_);
       if ((character.classes & character::kLower) == 0) break;
       at += character.size;
       ++num_characters;
@@ -139,7 +139,7 @@ class Matcher {
     if (at < end_ && *at == ':') {
       int num_digits = 0;
       for (++at; at < end_; ++num_digits) {
-        const Character character = reader_.first(at, end_);
+        const ClassifiedCharacter character = reader_.first(at, end_);
         if ((character.classes & character::kDecimal) == 0) break;
         at += character.size;
       }
@@ -156,7 +156,7 @@ class Matcher {
 }  // namespace
 
 bool is_web_address(std::string_view word, const CharacterReader& reader) {
-  return word.find('.') != std::string_view::npos && Matcher(word, reader).matches();
+  return word.find('.') != std::string_view::npos && AddressMatcher(word, reader).matches();
 }
 
 }  // namespace skein

@@ -18,7 +18,7 @@ using PerDocument = std::vector<std::atomic<uint32_t>>;
 
 // Calls visit(pairs) for the pairs of each key of which there are several.
 template <typename Visit>
-void for_each_bucket(std::span<KeyValue> pairs, const Visit& visit) {
+void for_each_bucket(std::span<KeyedValue> pairs, const Visit& visit) {
   for (size_t begin = 0, end = 0; begin < pairs.size(); begin = end) {
     while (end < pairs.size() && pairs[end].key == pairs[begin].key) ++end;
     if (end - begin > 1) visit(pairs.subspan(begin, end - begin));
@@ -98,14 +98,14 @@ RemovalCounts remove_equal(const Partitions& keys, const DocumentTable& table, R
                            int num_threads) {
   RemovalCounts counts;
   Mutex mutex;
-  const auto visit = [&](std::span<KeyValue> chunk) {
+  const auto visit = [&](std::span<KeyedValue> chunk) {
     RemovalCounts of_chunk;
     // Of each kind of equal ones the one that stays, of those seen so far: of one key there is one
     // kind, or by chance another.
     std::vector<std::pair<uint64_t, DocumentEntry>> best;
-    for_each_bucket(chunk, [&](std::span<KeyValue> pairs) {
+    for_each_bucket(chunk, [&](std::span<KeyedValue> pairs) {
       best.clear();
-      for (const KeyValue& pair : pairs) {
+      for (const KeyedValue& pair : pairs) {
         std::pair document(pair.value, table.at(pair.value));
         const auto rival = std::find_if(best.begin(), best.end(), [&](const auto& each) {
           return each.second.equal == document.second.equal;
@@ -125,7 +125,7 @@ RemovalCounts remove_equal(const Partitions& keys, const DocumentTable& table, R
     counts.add(of_chunk);
   };
   keys.for_each_chunk(
-      num_threads, [](const KeyValue&) { return true; }, visit);
+      num_threads, [](const KeyedValue&) { return true; }, visit);
   return counts;
 }
 
@@ -133,15 +133,15 @@ NearDuplicates remove_near(const Partitions& keys, const DocumentTable& table, R
                            int num_threads) {
   const auto num_documents = static_cast<uint32_t>(table.size());
   UnionFind components(num_documents);
-  const auto join = [&](std::span<KeyValue> bucket) {
-    for (const KeyValue& pair : bucket.subspan(1)) {
+  const auto join = [&](std::span<KeyedValue> bucket) {
+    for (const KeyedValue& pair : bucket.subspan(1)) {
       components.join(static_cast<uint32_t>(bucket.front().value),
                       static_cast<uint32_t>(pair.value));
     }
   };
   keys.for_each_chunk(
-      num_threads, [&](const KeyValue& pair) { return !removals.contains(pair.value); },
-      [&](std::span<KeyValue> chunk) { for_each_bucket(chunk, join); });
+      num_threads, [&](const KeyedValue& pair) { return !removals.contains(pair.value); },
+      [&](std::span<KeyedValue> chunk) { for_each_bucket(chunk, join); });
 
   PerDocument of_root(num_documents);  // sizes, then the best document so far
   for_each_part(num_documents, num_threads, [&](uint64_t begin, uint64_t end) {

@@ -14,7 +14,7 @@ namespace skein {
 namespace {
 
 constexpr int64_t kMinBlockBytes = 1 << 10, kMaxBlockBytes = 128 << 10;
-constexpr auto kPairBytes = static_cast<int64_t>(sizeof(KeyValue));
+constexpr auto kPairBytes = static_cast<int64_t>(sizeof(KeyedValue));
 constexpr uint64_t kLastKey = std::numeric_limits<uint64_t>::max();
 
 size_t pairs_of(int64_t num_bytes) { return static_cast<size_t>(num_bytes / kPairBytes); }
@@ -41,22 +41,23 @@ Partitions::Partitions(const fs::path& out, int64_t pending_bytes, int64_t chunk
       chunk_pairs_(std::max<size_t>(pairs_of(chunk_bytes), 1024)),
       spool_(unique_partial(out)) {}
 
-void Partitions::add(KeyValue pair) {
+void Partitions::add(KeyedValue pair) {
   Partition& partition = partitions_[pair.key >> (64 - kRadixBits)];
   const Lock lock(partition.mutex);
-  std::vector<KeyValue>& pending = partition.pending;
+  std::vector<KeyedValue>& pending = partition.pending;
   if (pending.capacity() == 0) pending.reserve(block_pairs_);
   pending.push_back(pair);
   if (pending.size() == block_pairs_) write_block(partition);
 }
 
 void Partitions::write_block(Partition& partition) {
-  std::vector<KeyValue>& pending = partition.pending;
+  std::vector<KeyedValue>& pending = partition.pending;
   if (pending.empty()) return;
   const Lock lock(spool_mutex_);
   partition.blocks.push_back({spool_.num_bytes(), static_cast<int64_t>(pending.size())});
   partition.num_pairs += static_cast<int64_t>(pending.size());
-  spool_.append({reinterpret_cast<const char*>(pending.data()), pending.size() * sizeof(KeyValue)});
+  spool_.append(
+      {reinterpret_cast<const char*>(pending.data()), pending.size() * sizeof(KeyedValue)});
   pending.clear();
 }
 
@@ -77,7 +78,7 @@ int64_t Partitions::num_pairs() const {
 }
 
 void Partitions::for_each_chunk(int num_threads, const Keeps& keeps,
-                                const std::function<void(std::span<KeyValue>)>& visit) const {
+                                const std::function<void(std::span<KeyedValue>)>& visit) const {
   std::vector<uint64_t> first_keys;  // of partitions
   for (size_t i = 0; i < kNumPartitions; ++i) {
     if (partitions_[i].num_pairs > 0) first_keys.push_back(uint64_t{i} << (64 - kRadixBits));
@@ -114,13 +115,13 @@ Partitions::Reader::Reader(const Partitions& all, uint64_t first_key, uint64_t l
       partition_(first_key >> (64 - kRadixBits)),
       block_(all.block_pairs_) {}
 
-std::span<KeyValue> Partitions::Reader::next() {
+std::span<KeyedValue> Partitions::Reader::next() {
   while (true) {
     if (ranges_.empty()) {
       if (partition_ > last_key_ >> (64 - kRadixBits)) return {};
       begin_partition();
     }
-    const Range range = ranges_.back();
+    const KeyRange range = ranges_.back();
     ranges_.pop_back();
     if (!gather(range)) {
       split(range);
@@ -151,16 +152,16 @@ void Partitions::Reader::begin_partition() {
 }
 
 // Reads the pairs of a range; false: there are more than fit.
-bool Partitions::Reader::gather(const Range& range) {
+bool Partitions::Reader::gather(const KeyRange& range) {
   chunk_.clear();
   const bool is_one_key = range.first == range.last && too_large_ == nullptr;
   const size_t max_pairs = is_one_key ? all_.chunk_pairs_ : max_pairs_;
   const Partition& partition = all_.partitions_[range.first >> (64 - kRadixBits)];
   chunk_.reserve(std::min(max_pairs, static_cast<size_t>(partition.num_pairs)));
-  for (const Block& block : partition.blocks) {
-    const std::span<KeyValue> pairs(block_.data(), static_cast<size_t>(block.num_pairs));
+  for (const SpooledBlock& block : partition.blocks) {
+    const std::span<KeyedValue> pairs(block_.data(), static_cast<size_t>(block.num_pairs));
     read_spool(all_.spool_, block.offset_bytes, std::as_writable_bytes(pairs));
-    for (const KeyValue& pair : pairs) {
+    for (const KeyedValue& pair : pairs) {
       if (pair.key < range.first || pair.key > range.last || !keeps_(pair)) continue;
       if (chunk_.size() == max_pairs) return false;
       chunk_.push_back(pair);
@@ -170,7 +171,7 @@ bool Partitions::Reader::gather(const Range& range) {
 }
 
 // Divides a range of which a chunk is full, in the middle of the keys in the chunk.
-void Partitions::Reader::split(const Range& range) {
+void Partitions::Reader::split(const KeyRange& range) {
   if (range.first == range.last) {
     if (too_large_ != nullptr) return too_large_->push_back(range.first);
     fail(ErrorCode::kUsage,

@@ -24,10 +24,10 @@
 
 namespace skein {
 
-struct KeyValue {
+struct KeyedValue {
   uint64_t key = 0;
   uint64_t value = 0;
-  auto operator<=>(const KeyValue&) const = default;  // NOLINT(modernize-use-nullptr)
+  auto operator<=>(const KeyedValue&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 // Reads bytes of a spool that was flushed; `spool` stands for them in errors.
@@ -35,19 +35,19 @@ void read_spool(const Spool& spool, int64_t offset_bytes, std::span<std::byte> b
 
 class Partitions {
  public:
-  using Keeps = std::function<bool(const KeyValue&)>;
+  using Keeps = std::function<bool(const KeyedValue&)>;
 
   // `out`: beside which file.
   Partitions(const fs::path& out, int64_t pending_bytes, int64_t chunk_bytes);
 
-  void add(KeyValue pair);
+  void add(KeyedValue pair);
   void finish();  // behind the last add()
 
   // Calls visit(pairs) with all pairs, in chunks that are sorted and hold all pairs of their keys.
   // Pairs for which `keeps` is false are left out. Visit may change the chunk. Both are called by
   // several threads at once.
   void for_each_chunk(int num_threads, const Keeps& keeps,
-                      const std::function<void(std::span<KeyValue>)>& visit) const;
+                      const std::function<void(std::span<KeyedValue>)>& visit) const;
 
   int64_t num_pairs() const;
   size_t chunk_pairs() const { return chunk_pairs_; }
@@ -57,13 +57,13 @@ class Partitions {
  private:
   static constexpr int kRadixBits = 10;
   static constexpr size_t kNumPartitions = size_t{1} << kRadixBits;
-  struct Block {
+  struct SpooledBlock {
     int64_t offset_bytes, num_pairs;
   };
   struct Partition {
     mutable Mutex mutex;
-    std::vector<KeyValue> pending SKEIN_GUARDED_BY(mutex);
-    std::vector<Block> blocks;  // written under the mutex, read once all is written
+    std::vector<KeyedValue> pending SKEIN_GUARDED_BY(mutex);
+    std::vector<SpooledBlock> blocks;  // written under the mutex, read once all is written
     int64_t num_pairs = 0;
   };
 
@@ -85,24 +85,24 @@ class Partitions::Reader {
          const Keeps& keeps, std::vector<uint64_t>* too_large = nullptr);
 
   // All pairs of their keys; nothing at the end. Valid until the next call.
-  std::span<KeyValue> next();
+  std::span<KeyedValue> next();
 
  private:
-  struct Range {
+  struct KeyRange {
     uint64_t first, last;  // keys of one partition
   };
   void begin_partition();
-  bool gather(const Range& range);
-  void split(const Range& range);
+  bool gather(const KeyRange& range);
+  void split(const KeyRange& range);
 
   const Partitions& all_;
   uint64_t first_key_, last_key_;
   size_t max_pairs_;
   const Keeps& keeps_;
   std::vector<uint64_t>* too_large_;
-  size_t partition_;           // that is begun next
-  std::vector<Range> ranges_;  // of the one before it, the last one first
-  std::vector<KeyValue> chunk_, block_;
+  size_t partition_;              // that is begun next
+  std::vector<KeyRange> ranges_;  // of the one before it, the last one first
+  std::vector<KeyedValue> chunk_, block_;
 };
 
 }  // namespace skein

@@ -14,20 +14,20 @@ namespace {
 
 fs::path out() { return fs::path(testing::TempDir()) / "partitions.arrow"; }
 constexpr int64_t kPendingBytes = 16 << 10, kChunkBytes = 32 << 10;  // chunks of 2048 pairs
-bool keeps_all(const KeyValue&) { return true; }
+bool keeps_all(const KeyedValue&) { return true; }
 
 // All pairs of for_each_chunk(), in order. `largest` is the most of a chunk.
-std::vector<KeyValue> sorted(const Partitions& partitions, int num_threads,
-                             const Partitions::Keeps& keeps, size_t& largest) {
+std::vector<KeyedValue> sorted(const Partitions& partitions, int num_threads,
+                               const Partitions::Keeps& keeps, size_t& largest) {
   Mutex mutex;
-  std::vector<std::vector<KeyValue>> chunks;
-  partitions.for_each_chunk(num_threads, keeps, [&](std::span<KeyValue> chunk) {
+  std::vector<std::vector<KeyedValue>> chunks;
+  partitions.for_each_chunk(num_threads, keeps, [&](std::span<KeyedValue> chunk) {
     const Lock lock(mutex);
     chunks.emplace_back(chunk.begin(), chunk.end());
   });
   std::sort(chunks.begin(), chunks.end());
-  std::vector<KeyValue> all;
-  for (const std::vector<KeyValue>& chunk : chunks) {
+  std::vector<KeyedValue> all;
+  for (const std::vector<KeyedValue>& chunk : chunks) {
     if (!all.empty()) {
       EXPECT_LT(all.back().key, chunk.front().key);
     }
@@ -40,7 +40,7 @@ std::vector<KeyValue> sorted(const Partitions& partitions, int num_threads,
 TEST(Partitions, SortMoreThanFitsInMemory) {
   std::mt19937_64 random(1);
   Partitions partitions(out(), kPendingBytes, kChunkBytes);
-  std::vector<KeyValue> all;
+  std::vector<KeyedValue> all;
   for (uint64_t i = 0; i < 1000'000; ++i) {
     // Some keys have a hundred values, and one of the thousand partitions has a fifth of all.
     uint64_t key = i % 8 == 0 ? (i / 8 % 1250 + 1) * 0x9e3779b97f4a7c15 : random();
@@ -53,23 +53,23 @@ TEST(Partitions, SortMoreThanFitsInMemory) {
   });
   partitions.finish();
   EXPECT_EQ(partitions.num_pairs(), static_cast<int64_t>(all.size()));
-  std::erase_if(all, [](const KeyValue& pair) { return pair.value % 3 == 0; });
+  std::erase_if(all, [](const KeyedValue& pair) { return pair.value % 3 == 0; });
   std::sort(all.begin(), all.end());
   for (const int num_threads : {1, 2, 8}) {
     size_t largest = 0;
-    const auto keeps = [](const KeyValue& pair) { return pair.value % 3 != 0; };
+    const auto keeps = [](const KeyedValue& pair) { return pair.value % 3 != 0; };
     EXPECT_TRUE(sorted(partitions, num_threads, keeps, largest) == all);
-    EXPECT_LE(largest, kChunkBytes / sizeof(KeyValue));
+    EXPECT_LE(largest, kChunkBytes / sizeof(KeyedValue));
   }
   const uint64_t first = all[all.size() / 5].key, last = all[all.size() / 2].key;
-  const Partitions::Keeps keeps = [](const KeyValue& pair) { return pair.value % 3 != 0; };
+  const Partitions::Keeps keeps = [](const KeyedValue& pair) { return pair.value % 3 != 0; };
   Partitions::Reader reader(partitions, first, last, 1000, keeps);
-  std::vector<KeyValue> found;
+  std::vector<KeyedValue> found;
   for (auto chunk = reader.next(); !chunk.empty(); chunk = reader.next()) {
     EXPECT_LE(chunk.size(), 1000u);
     found.insert(found.end(), chunk.begin(), chunk.end());
   }
-  std::erase_if(all, [&](const KeyValue& pair) { return pair.key < first || pair.key > last; });
+  std::erase_if(all, [&](const KeyedValue& pair) { return pair.key < first || pair.key > last; });
   EXPECT_TRUE(found == all);
 }
 

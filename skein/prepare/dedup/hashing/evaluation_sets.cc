@@ -10,7 +10,7 @@ namespace skein {
 
 EvaluationSets::EvaluationSets(int num_words, int64_t memory_bytes)
     : num_words_(num_words),
-      max_slots_(std::bit_floor(static_cast<size_t>(memory_bytes) / sizeof(Slot))),
+      max_slots_(std::bit_floor(static_cast<size_t>(memory_bytes) / sizeof(NgramSlot))),
       slots_(1024),
       ngrams_(num_words) {}
 
@@ -48,7 +48,7 @@ void EvaluationSets::add_example(size_t set, std::string_view text) {
   words_.for_each(text, [&](uint64_t word) {
     const auto ngram = ngrams_.push(word);
     if (!ngram) return;
-    Slot& found = slot(*ngram);
+    NgramSlot& found = slot(*ngram);
     const bool is_new = found.sets == 0;
     found.ngram = *ngram;
     found.sets |= uint64_t{1} << set;
@@ -58,7 +58,7 @@ void EvaluationSets::add_example(size_t set, std::string_view text) {
   if (ngrams_.num_words() < num_words_) ++sets_[set].num_short_examples;
 }
 
-EvaluationSets::Slot& EvaluationSets::slot(uint64_t ngram) {
+EvaluationSets::NgramSlot& EvaluationSets::slot(uint64_t ngram) {
   size_t at = ngram & (slots_.size() - 1);
   while (slots_[at].sets != 0 && slots_[at].ngram != ngram) at = (at + 1) & (slots_.size() - 1);
   return slots_[at];
@@ -72,7 +72,7 @@ uint64_t EvaluationSets::sets_with(uint64_t ngram) const {
 
 uint64_t EvaluationSets::digest() const {
   uint64_t sum = 0;
-  for (const Slot& entry : slots_) {
+  for (const NgramSlot& entry : slots_) {
     if (entry.sets != 0) sum += xxh3_128(std::as_bytes(std::span(&entry, 1))).low;
   }
   return sum;
@@ -85,9 +85,9 @@ void EvaluationSets::grow() {
          "as much, or fewer sets at once",
          format_count(static_cast<double>(num_used_)));
   }
-  std::vector<Slot> old(slots_.size() * 2);
+  std::vector<NgramSlot> old(slots_.size() * 2);
   old.swap(slots_);
-  for (const Slot& entry : old) {
+  for (const NgramSlot& entry : old) {
     if (entry.sets != 0) slot(entry.ngram) = entry;
   }
 }

@@ -47,17 +47,17 @@ class EvaluationSets {
   uint64_t sets_with(uint64_t ngram) const;
 
  private:
-  struct Slot {
+  struct NgramSlot {
     uint64_t ngram = 0;
     uint64_t sets = 0;  // 0: the slot is free
   };
-  Slot& slot(uint64_t ngram);
+  NgramSlot& slot(uint64_t ngram);
   void grow();
 
   int num_words_;
   size_t max_slots_;
   std::vector<EvaluationSet> sets_;
-  std::vector<Slot> slots_;  // a power of two; open addressing
+  std::vector<NgramSlot> slots_;  // a power of two; open addressing
   size_t num_used_ = 0;
   WordHasher words_;
   NgramHasher ngrams_;

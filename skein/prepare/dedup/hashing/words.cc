@@ -11,28 +11,28 @@ namespace {
 
 constexpr uint32_t kNumCodes = 0x110000;
 
-struct Range {
+struct CodeRange {
   char32_t first, last;
 };
 // Blocks of scripts that put no spaces between words.
-constexpr std::array<Range, 12> kUnspaced{{{0x0e00, 0x0eff},      // Thai, Lao
-                                           {0x0f00, 0x109f},      // Tibetan, Myanmar
-                                           {0x1780, 0x17ff},      // Khmer
-                                           {0x2e80, 0x2fdf},      // radicals
-                                           {0x3005, 0x3007},      // 々, 〆, 〇
-                                           {0x3040, 0x30ff},      // Hiragana, Katakana
-                                           {0x31f0, 0x31ff},      // Katakana extensions
-                                           {0x3400, 0x4dbf},      // Han, extension A
-                                           {0x4e00, 0x9fff},      // Han
-                                           {0xa9e0, 0xa9ff},      // Myanmar extensions
-                                           {0xf900, 0xfaff},      // Han, compatibility
-                                           {0x20000, 0x3ffff}}};  // Han, other planes
+constexpr std::array<CodeRange, 12> kUnspaced{{{0x0e00, 0x0eff},      // Thai, Lao
+                                               {0x0f00, 0x109f},      // Tibetan, Myanmar
+                                               {0x1780, 0x17ff},      // Khmer
+                                               {0x2e80, 0x2fdf},      // radicals
+                                               {0x3005, 0x3007},      // 々, 〆, 〇
+                                               {0x3040, 0x30ff},      // Hiragana, Katakana
+                                               {0x31f0, 0x31ff},      // Katakana extensions
+                                               {0x3400, 0x4dbf},      // Han, extension A
+                                               {0x4e00, 0x9fff},      // Han
+                                               {0xa9e0, 0xa9ff},      // Myanmar extensions
+                                               {0xf900, 0xfaff},      // Han, compatibility
+                                               {0x20000, 0x3ffff}}};  // Han, other planes
 
 constexpr std::u32string_view kDecimalSeparators = U".,\u060c\u066b\u2396\u2397\u2398";
 
 bool is_unspaced(char32_t code) {
   return std::any_of(kUnspaced.begin(), kUnspaced.end(),
-                     [&](Range range) { return range.first <= code && code <= range.last; });
+                     [&](CodeRange range) { return range.first <= code && code <= range.last; });
 }
 
 bool is_dropped(utf8proc_category_t category) {
@@ -82,7 +82,7 @@ const uint32_t* WordHasher::table() {
 
 const char* WordHasher::skip_digits(const char* at, const char* end) const {
   while (at < end) {
-    const Character character = read(at, end);
+    const HashedCharacter character = read(at, end);
     if (character.kind != kDigit) break;
     at += character.size;
   }
@@ -92,7 +92,7 @@ const char* WordHasher::skip_digits(const char* at, const char* end) const {
 const char* WordHasher::skip_number(const char* at, const char* end) const {
   at = skip_digits(at, end);
   if (at == end) return at;
-  const Character point = read(at, end);
+  const HashedCharacter point = read(at, end);
   if (point.kind != kDecimalSeparator) return at;
   const char* const fraction = at + point.size;
   const char* const behind = skip_digits(fraction, end);

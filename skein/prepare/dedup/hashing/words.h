@@ -41,12 +41,12 @@ class WordHasher {
   // The kind of a character in the upper 8 bits, and what it becomes in the others.
   static const uint32_t* table();
 
-  struct Character {
+  struct HashedCharacter {
     Kind kind;
     char32_t code;
     int size;  // bytes
   };
-  Character read(const char* at, const char* end) const {
+  HashedCharacter read(const char* at, const char* end) const {
     const utf8::Character character = utf8::decode(at, end);
     if (character.code == utf8::kInvalid) return {kSeparator, 0, character.size};
     const uint32_t entry = table_[character.code];
@@ -70,7 +70,7 @@ void WordHasher::for_each_word(std::string_view text, const Visit& visit) {
   };
   const char* at = text.data();
   for (const char* const end = at + text.size(); at < end;) {
-    const Character character = read(at, end);
+    const HashedCharacter character = read(at, end);
     at += character.size;
     switch (character.kind) {
       case kLetter:

@@ -267,15 +267,15 @@ size_t TarReader::read_content(std::span<char> out) {
 }
 
 std::unique_ptr<ByteSource> TarReader::content() {
-  class Content : public ByteSource {
+  class MemberContent : public ByteSource {
    public:
-    explicit Content(TarReader& reader) : reader_(reader) {}
+    explicit MemberContent(TarReader& reader) : reader_(reader) {}
     size_t read(std::span<char> out) override { return reader_.read_content(out); }
 
    private:
     TarReader& reader_;
   };
-  return std::make_unique<Content>(*this);
+  return std::make_unique<MemberContent>(*this);
 }
 
 }  // namespace skein

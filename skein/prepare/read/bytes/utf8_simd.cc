@@ -21,8 +21,8 @@ bool is_utf8_of(const uint8_t* text, size_t size) {
 }
 #else
 namespace hn = hwy::HWY_NAMESPACE;
-using Bytes = hn::FixedTag<uint8_t, 16>;
-using V = hn::Vec<Bytes>;
+using ByteTag = hn::FixedTag<uint8_t, 16>;
+using ByteVector = hn::Vec<ByteTag>;
 constexpr size_t kBlock = 16;
 
 // What two bytes that follow each other can be wrong in, by the halves of both; a bit is an error
@@ -84,41 +84,41 @@ alignas(16) constexpr uint8_t kSecondHigh[16] = {
     kTooShort};
 
 // Not zero where the bytes of `block`, which come behind those of `before`, are not UTF-8.
-V errors_of(V block, V before) {
-  const Bytes d;
-  const V low_half = hn::Set(d, 0x0f);
-  const V first = hn::CombineShiftRightBytes<15>(d, block, before);
-  const V pairs =
+ByteVector errors_of(ByteVector block, ByteVector before) {
+  const ByteTag d;
+  const ByteVector low_half = hn::Set(d, 0x0f);
+  const ByteVector first = hn::CombineShiftRightBytes<15>(d, block, before);
+  const ByteVector pairs =
       hn::And(hn::And(hn::TableLookupBytes(hn::Load(d, kFirstHigh), hn::ShiftRight<4>(first)),
                       hn::TableLookupBytes(hn::Load(d, kFirstLow), hn::And(first, low_half))),
               hn::TableLookupBytes(hn::Load(d, kSecondHigh), hn::ShiftRight<4>(block)));
   // The third and fourth byte of a character have to continue it, and only they may follow a byte
   // that does.
-  const V third =
+  const ByteVector third =
       hn::SaturatedSub(hn::CombineShiftRightBytes<14>(d, block, before), hn::Set(d, 0xe0 - 0x80));
-  const V fourth =
+  const ByteVector fourth =
       hn::SaturatedSub(hn::CombineShiftRightBytes<13>(d, block, before), hn::Set(d, 0xf0 - 0x80));
   return hn::Xor(hn::And(hn::Or(third, fourth), hn::Set(d, 0x80)), pairs);
 }
 
-bool has_bits(V bytes, uint8_t bits) {
-  const Bytes d;
+bool has_bits(ByteVector bytes, uint8_t bits) {
+  const ByteTag d;
   return !hn::AllTrue(d, hn::Eq(hn::And(bytes, hn::Set(d, bits)), hn::Zero(d)));
 }
 
 bool is_utf8_of(const uint8_t* text, size_t size) {
   constexpr size_t kStep = 4 * kBlock;
-  const Bytes d;
-  V before = hn::Zero(d), errors = hn::Zero(d);
-  const auto check = [&](V block) {
+  const ByteTag d;
+  ByteVector before = hn::Zero(d), errors = hn::Zero(d);
+  const auto check = [&](ByteVector block) {
     errors = hn::Or(errors, errors_of(block, before));
     before = block;
   };
   for (; size >= kStep; text += kStep, size -= kStep) {
-    const V a = hn::LoadU(d, text), b = hn::LoadU(d, text + kBlock);
-    const V c = hn::LoadU(d, text + 2 * kBlock), e = hn::LoadU(d, text + 3 * kBlock);
+    const ByteVector a = hn::LoadU(d, text), b = hn::LoadU(d, text + kBlock);
+    const ByteVector c = hn::LoadU(d, text + 2 * kBlock), e = hn::LoadU(d, text + 3 * kBlock);
     if (!has_bits(hn::Or(hn::Or(hn::Or(a, b), hn::Or(c, e)), before), 0x80)) continue;
-    for (const V block : {a, b, c, e}) check(block);
+    for (const ByteVector block : {a, b, c, e}) check(block);
   }
   // Zeros behind the text: a character that it ends within is an error.
   alignas(16) uint8_t rest[kStep + kBlock] = {};

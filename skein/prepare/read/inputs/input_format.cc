@@ -12,12 +12,12 @@
 namespace skein {
 namespace {
 
-struct Ending {
+struct FormatSuffix {
   const char* text;
   InputFormat format;
 };
 
-constexpr Ending kEndings[] = {
+constexpr FormatSuffix kEndings[] = {
     {".jsonl", InputFormat::kJsonLines},
     {".ndjson", InputFormat::kJsonLines},
     {".jsonlines", InputFormat::kJsonLines},

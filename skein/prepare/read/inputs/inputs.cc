@@ -149,9 +149,9 @@ void take_once(FoundInputs& found) {
 
 }  // namespace
 
-std::optional<FileIdentity> identity_of(const fs::path& path) {
+std::optional<FileIdentity> identity_of(const Place& place) {
   struct stat state {};
-  if (is_object_url(path) || ::stat(path.c_str(), &state) != 0) return std::nullopt;
+  if (place.is_object() || ::stat(place.path().c_str(), &state) != 0) return std::nullopt;
   return FileIdentity(state.st_dev, state.st_ino);
 }
 
@@ -160,8 +160,8 @@ FoundInputs find_inputs(const std::vector<fs::path>& inputs,
   FoundInputs found;
   Walk walk(found, excluded);
   for (const fs::path& input : inputs) {
-    if (is_object_url(input)) {
-      find_objects(parse_object_url(input.native()), excluded, found);
+    if (const Place place(input); place.is_object()) {
+      find_objects(*place.object(), excluded, found);
       continue;
     }
     const fs::file_status status = status_of(input);

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "skein/base/files/file.h"
+#include "skein/objects/place.h"
 
 namespace skein {
 
@@ -42,7 +43,7 @@ struct FoundInputs {
 
 // What tells files apart, whatever their names; nothing for an object, or where it cannot be asked.
 using FileIdentity = std::pair<uint64_t, uint64_t>;  // a device, and a number on it
-std::optional<FileIdentity> identity_of(const fs::path& path);
+std::optional<FileIdentity> identity_of(const Place& place);
 
 // `excluded` are files and folders to leave out if a folder holds them: the output.
 FoundInputs find_inputs(const std::vector<fs::path>& inputs,
