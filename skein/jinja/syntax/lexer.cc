@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "skein/base/text/utf8.h"
+#include "skein/base/text/visible_text.h"
 #include "skein/jinja/syntax/literals.h"
 #include "skein/jinja/values/text.h"
 
@@ -52,7 +54,7 @@ class Lexer {
       if (source_[placed_] == '\n') {
         ++place_.line;
         place_.column = 1;
-      } else if ((static_cast<uint8_t>(source_[placed_]) & 0xc0) != 0x80) {
+      } else if (!utf8::is_continuation(source_[placed_])) {
         ++place_.column;
       }
     }

@@ -38,7 +38,6 @@ size_t offset_of(std::string_view text, int64_t index);
 // The code point that `character` spells.
 char32_t code_of(std::string_view character);
 void append_code(std::string& text, char32_t code);
-bool is_valid_utf8(std::string_view text);
 
 bool is_space(char32_t code);
 bool is_printable(char32_t code);

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "skein/base/text/json_text.h"
+#include "skein/base/text/utf8.h"
 #include "skein/data/tokenizer/folder/made.h"
 #include "skein/data/tokenizer/sentencepiece/hugging_face.h"
 
@@ -34,7 +35,7 @@ std::vector<Merge> merges_of(const SentencePieceModel& model) {
   std::vector<Merge> merges;
   for (const auto& [text, id] : ids) {
     for (size_t cut = 1; cut < text.size(); ++cut) {
-      if ((static_cast<uint8_t>(text[cut]) & 0xc0) == 0x80) continue;  // inside a character
+      if (utf8::is_continuation(text[cut])) continue;
       const auto left = ids.find(text.substr(0, cut));
       const auto right = ids.find(text.substr(cut));
       if (left == ids.end() || right == ids.end()) continue;
