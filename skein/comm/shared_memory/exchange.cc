@@ -135,15 +135,15 @@ std::unique_ptr<Channel> Exchange::channel(int peer, uint64_t id) {
 
 void Exchange::help() {
   const Lock lock(mutex_);
-  if (progress() && mailbox_.has_sleepers()) mailbox_.ring();
+  if (progress() && mailbox_.has_sleepers()) mailbox_.ring_bell();
 }
 
 void Exchange::close() noexcept {
   is_closed_ = true;
   mailbox_.close();
-  mailbox_.ring();
+  mailbox_.ring_bell();
   const Lock lock(mutex_);  // nobody copies any more
-  for (const int peer : opened_) peer_of(peer)->memory.mailbox().ring();
+  for (const int peer : opened_) peer_of(peer)->memory.mailbox().ring_bell();
 }
 
 void Exchange::leave(Peer& peer, const MailboxEntry& entry) {
@@ -158,7 +158,7 @@ bool Exchange::flush(Peer& peer) {
     peer.outgoing.pop_front();
     moved = true;
   }
-  if (moved) peer.memory.mailbox().ring();
+  if (moved) peer.memory.mailbox().ring_bell();
   return moved;
 }
 
@@ -177,7 +177,7 @@ bool Exchange::empty_lane(int peer) {
       peer_of(peer)->lost = "it left what is no message in this rank's mailbox";
     }
   }
-  if (mailbox_.writer_waits(peer)) peer_of(peer)->memory.mailbox().ring();
+  if (mailbox_.writer_waits(peer)) peer_of(peer)->memory.mailbox().ring_bell();
   return moved;
 }
 
@@ -244,7 +244,7 @@ void Exchange::wait(Line& line, uint64_t Line::*done, uint64_t number, TimePoint
       moved = progress();
       if (line.*done > number) {
         // Another thread's message may have been among what was moved.
-        if (moved && mailbox_.has_sleepers()) mailbox_.ring();
+        if (moved && mailbox_.has_sleepers()) mailbox_.ring_bell();
         return;
       }
       if (is_closed_) throw std::runtime_error("this rank ended the world");
@@ -255,7 +255,7 @@ void Exchange::wait(Line& line, uint64_t Line::*done, uint64_t number, TimePoint
         fail_late(line);
       }
     }
-    if (moved && mailbox_.has_sleepers()) mailbox_.ring();
+    if (moved && mailbox_.has_sleepers()) mailbox_.ring_bell();
     if (moved || peer_has_left) continue;
     const TimePoint now = Clock::now();
     if (now - begin < kSpin) {

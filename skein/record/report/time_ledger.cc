@@ -75,9 +75,9 @@ void TimeLedger::add_event(const Json& event) {
 
 void TimeLedger::add_step(const StepMetrics& metrics) { waiting_steps_.push_back(metrics); }
 
-// A moment of a machine lies as far behind an earlier one of the same machine as its clock says. A
-// new machine is placed by wall clocks; what need not be placed then is not, as one that is far off
-// would move all that follows.
+// A moment lies behind an earlier moment of the same machine by the difference of that machine's
+// clock. The first moment of a machine is placed by wall clocks. If it does not matter, it is not
+// placed: a wrong wall clock would move every later moment.
 std::optional<int64_t> TimeLedger::place(const Moment& moment, bool matters) {
   const auto found = anchors_.find(moment.machine);
   if (found == anchors_.end() && !matters) return std::nullopt;
