@@ -39,7 +39,7 @@ constexpr size_t kSentAtOnce = size_t{1} << 20;
   }
   fail(ErrorCode::kUsage,
        "{} {}: exists, made of other inputs or with other options, or inputs have changed since: "
-       "--overwrite makes it anew, or name another {}",
+       "--overwrite makes it again, or name another {}",
        option, path.string(), thing);
 }
 

@@ -122,10 +122,11 @@ void Membership::judge_failure(GenerationRecord& next) const {
     next.verdict = Verdict{cause->ending == Ending::kRefused ? 2 : 1, cause->message};
   } else if (cause->ending == Ending::kWrongBits && cause->sick == cause->message &&
              options_.max_hosts == 1 && !has_spare(*cause)) {
-    next.verdict = Verdict{
-        1, fmt::format("{}\nThis machine had wrong bits before, and there is no other one to go on "
-                       "with: test its memory and processors, or train on another machine",
-                       cause->message)};
+    next.verdict =
+        Verdict{1, fmt::format("{}\nThis machine had wrong bits before, and there is no other one "
+                               "to continue with: test its memory and processors, or train on "
+                               "another machine",
+                               cause->message)};
   } else if (comes_again(cause->ending, next.best_step) &&
              next.same_failures >= options_.same_failures) {
     next.verdict = Verdict{
@@ -136,8 +137,8 @@ void Membership::judge_failure(GenerationRecord& next) const {
     const char* why =
         options_.max_restarts == 0 ? "allows no restart" : "restarts in a row brought no new step";
     next.verdict =
-        Verdict{1, fmt::format("{}; launch.max_restarts = {} {}: the same command goes on "
-                               "from the newest checkpoint",
+        Verdict{1, fmt::format("{}; launch.max_restarts = {} {}: the same command resumes from the "
+                               "newest checkpoint",
                                cause->message, options_.max_restarts, why)};
   }
 }

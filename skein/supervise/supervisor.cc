@@ -194,7 +194,7 @@ void Supervisor::obey_the_store(Millis now) {
   if (newest->verdict && !runs_) {
     leave(newest->verdict->exit_code, newest->verdict->message, now);
   } else if (runs_ && newest->number > record_.joined) {
-    end_workers(Ending::kLostPeer, "the other machines went on without this one", true, now);
+    end_workers(Ending::kLostPeer, "the other machines continued without this one", true, now);
   } else if (runs_ && newest->number == record_.joined) {
     watch_members(*newest, now);
   } else if (!runs_ && !newest->verdict && newest->number > record_.ended &&

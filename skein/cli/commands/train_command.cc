@@ -311,10 +311,10 @@ void add_train_command(CLI::App& app, CommandContext& context) {
   const auto options = std::make_shared<TrainOptions>();
   CLI::App* command = app.add_subcommand("train", "Train a model; run again to continue");
   options->config.add_to(*command, context);
-  CLI::Option* validates = command->add_flag(
-      "--validate-only", options->only_validates,
-      "print the losses of the validation sets for the weights that training would begin or go on "
-      "with, and end; no run folder is made or changed");
+  CLI::Option* validates =
+      command->add_flag("--validate-only", options->only_validates,
+                        "print the losses of the validation sets for the weights that training "
+                        "would begin or continue with, and end; no run folder is made or changed");
   const auto steps = std::make_shared<std::string>();
   CLI::Option* decay =
       command

@@ -243,7 +243,7 @@ std::vector<Parameter> Parser::parameters() {
     if (take_operator("=")) {
       parameter.otherwise = expression();
     } else if (!made.empty() && made.back().otherwise != nullptr) {
-      fail_here("a parameter without a default behind one that has one");
+      fail_here("a parameter without a default behind a parameter with a default");
     }
     made.push_back(std::move(parameter));
   }

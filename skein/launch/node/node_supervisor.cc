@@ -151,13 +151,13 @@ int NodeSupervisor::run() {
   if (in_memory_alone_) {
     log::warn(
         "the run stops between two generations: what it did since the newest checkpoint may have "
-        "been in memory alone, and is done again when it goes on");
+        "been in memory alone, and is done again when it resumes");
   }
   if (exit_->exit_code == kExitDone) return kExitDone;
   if (exit_->exit_code == kExitRequeue) {
     // Workers that were asked to stop have said so themselves.
     if (failed || !stop_requested_) {
-      log::warn("{}{}: the same command goes on from the newest checkpoint",
+      log::warn("{}{}: the same command resumes from the newest checkpoint",
                 failed ? failure_->message + "; " : "", exit_->message);
     }
     return kExitRequeue;
@@ -284,7 +284,7 @@ void NodeSupervisor::ended(int index, int status) {
     return tell(Ending::kRegrouped, "");
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == kExitRequeue) {
-    if (supervisor_.ends_workers()) return tell(Ending::kLostPeer, "it was told to end");
+    if (supervisor_.ends_workers()) return tell(Ending::kLostPeer, "it was asked to end");
     return tell(Ending::kStopped, "");
   }
   const bool out_of_memory =

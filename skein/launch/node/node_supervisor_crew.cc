@@ -52,7 +52,7 @@ void NodeSupervisor::start_crew(const GenerationRecord& generation) {
         launch_.on_failure) {
       launch_.on_failure(*failure_);
     }
-    log::warn("{}; generation {} goes on with {} ranks on {} {}",
+    log::warn("{}; generation {} continues with {} ranks on {} {}",
               generation.failure.empty() ? "machines have changed" : generation.failure,
               generation.number, crew.size, generation.members.size(),
               generation.members.size() == 1 ? "machine" : "machines");
@@ -71,7 +71,7 @@ void NodeSupervisor::start_crew(const GenerationRecord& generation) {
     // What keeps a start from its first step may lie in the process.
     if (generation.attempts > 1) staying_.clear();
     if (replicas_ && generation.vain_starts >= kTrustedAttempts) {
-      log::warn("the last {} starts brought no new step: this one goes on from storage",
+      log::warn("the last {} starts brought no new step: this one resumes from storage",
                 generation.vain_starts);
       replicas_->forget_all(generation.number);
     }

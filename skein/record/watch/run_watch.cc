@@ -82,7 +82,7 @@ class RunWatch::Reader {
     text.gauge("hosts_wanted", hosts_wanted_.load(std::memory_order_relaxed),
                "Machines that launch.nodes asks for at most.");
     text.gauge("catching_up", is_whole_ ? 0 : 1,
-               "1 until the run's files were read once: what needs them is left out.");
+               "1 until the run's files were read once: metrics that need them are left out.");
     if (is_whole_) state_.add_times(text);
     if (has_events_) {
       state_.add_failures(text);

@@ -27,7 +27,7 @@ Saver::Saver(const Config& config, Communicator& world, Device& device, const st
       log_(log),
       tensors_(std::move(tensors)),
       writer_(checkpoint_dir(config), options(config, start_id, locks), specs_of(tensors_)) {
-  wait_for_all(world_, "what is left of an earlier start is gone");
+  wait_for_all(world_, "files of an earlier start are gone");
 }
 
 CheckpointWriterOptions Saver::options(const Config& config, const std::string& start_id,
@@ -90,8 +90,8 @@ void Saver::require_saved() const {
       failure_->code() == ErrorCode::kNoSpace
           ? "free space there, lower checkpoint.keep or set checkpoint.dir to another disk; "
           : "";
-  const std::string then =
-      good_step_ > 0 ? fmt::format("goes on from step {}", good_step_) : std::string("begins anew");
+  const std::string then = good_step_ > 0 ? fmt::format("resumes from step {}", good_step_)
+                                          : std::string("begins again");
   fail(failure_->code(), "{}; {}the same command then {}", failure_->what(), advice, then);
 }
 
