@@ -50,7 +50,7 @@ class UpdateBuilder {
     for (const Bucket& bucket : make_buckets(graph_, trained, options_.bucket_bytes)) {
       update(bucket, clip.scale, updated, param_squares);
     }
-    for (Ranges& ranges : gathering_) gather(ranges);
+    for (ParameterRanges& ranges : gathering_) gather(ranges);
     sums_.add_squares(param_squares, updated, "param");
     graph_.mark_output(sums_.of_squares(param_squares, "param"));
     graph_.set_scope({});
@@ -120,7 +120,7 @@ class UpdateBuilder {
   // memory of their own, which those of a later bucket take.
   void update(const Bucket& bucket, ValueId scale, std::vector<ValueId>& updated,
               GlobalSums::Squares& squares) {
-    Ranges ranges;
+    ParameterRanges ranges;
     for (const TrainedParameter* one : bucket) {
       const ValueId weight = update(*one, scale);
       if (counts(*one)) updated.push_back(weight);
@@ -139,12 +139,12 @@ class UpdateBuilder {
     }
   }
 
-  struct Ranges {
+  struct ParameterRanges {
     std::vector<ValueId> updated, weights;
   };
 
   // Brings updated ranges one axis nearer to everyone's weights, from the inner axes out.
-  void gather(Ranges& ranges) {
+  void gather(ParameterRanges& ranges) {
     const Placements& wanted = graph_.type(ranges.weights.front()).placements;
     std::vector<int> axes;
     for (const int axis : state_axes_) {
@@ -191,8 +191,8 @@ class UpdateBuilder {
   Graph& graph_;
   const UpdateOptions& options_;
   GlobalSums sums_;
-  const std::vector<int> state_axes_;  // over which a rank has a range of optimizer state
-  std::vector<Ranges> gathering_;      // whose way may not be over
+  const std::vector<int> state_axes_;       // over which a rank has a range of optimizer state
+  std::vector<ParameterRanges> gathering_;  // whose way may not be over
   ValueId learning_rate_ = kNoValue;
   ValueId step_ = kNoValue;
   ValueId num_tokens_ = kNoValue;

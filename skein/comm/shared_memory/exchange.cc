@@ -58,16 +58,18 @@ class ExchangeChannel : public Channel {
   }
 
   void wait_sent(int64_t number, TimePoint deadline) override {
-    exchange_.wait(*line_, &Exchange::Line::num_sent, static_cast<uint64_t>(number), deadline);
+    exchange_.wait(*line_, &Exchange::ChannelEnd::num_sent, static_cast<uint64_t>(number),
+                   deadline);
   }
   void wait_received(int64_t number, TimePoint deadline) override {
-    exchange_.wait(*line_, &Exchange::Line::num_received, static_cast<uint64_t>(number), deadline);
+    exchange_.wait(*line_, &Exchange::ChannelEnd::num_received, static_cast<uint64_t>(number),
+                   deadline);
   }
 
  private:
   Exchange& exchange_;
   const Exchange::LineName name_;
-  Exchange::Line* line_;
+  Exchange::ChannelEnd* line_;
 };
 
 Exchange::Exchange(int rank, int size)
@@ -167,7 +169,7 @@ bool Exchange::empty_lane(int peer) {
   bool moved = false;
   while (const auto entry = mailbox_.take(peer)) {
     moved = true;
-    Line& line = lines_[{peer, entry->channel}];
+    ChannelEnd& line = lines_[{peer, entry->channel}];
     if (entry->kind == MailboxEntry::kMessage) {
       line.arrived.push_back(*entry);
     } else if (entry->kind == MailboxEntry::kTaken && entry->number == line.num_sent &&
@@ -195,7 +197,7 @@ bool Exchange::read(Peer& peer, const MailboxEntry& message, char* to) {
 }
 
 // Messages that are what was posted for them. True if one was taken.
-bool Exchange::take_messages(uint64_t id, Line& line) {
+bool Exchange::take_messages(uint64_t id, ChannelEnd& line) {
   bool moved = false;
   while (!line.posted.empty() && !line.arrived.empty()) {
     const Posted posted = line.posted.front();
@@ -225,7 +227,7 @@ bool Exchange::progress() {
   return moved;
 }
 
-void Exchange::fail_late(const Line& line) {
+void Exchange::fail_late(const ChannelEnd& line) {
   if (line.posted.empty() || line.arrived.empty()) throw std::runtime_error("it is silent");
   const auto& [posted, arrived] = std::pair(line.posted.front(), line.arrived.front());
   throw MessageMismatch(fmt::format("it sent {} where this rank expects {}",
@@ -233,7 +235,8 @@ void Exchange::fail_late(const Line& line) {
                                     message_text(posted.tag, posted.bytes)));
 }
 
-void Exchange::wait(Line& line, uint64_t Line::*done, uint64_t number, TimePoint deadline) {
+void Exchange::wait(ChannelEnd& line, uint64_t ChannelEnd::*done, uint64_t number,
+                    TimePoint deadline) {
   const TimePoint begin = Clock::now();
   bool peer_has_left = false;
   for (;;) {

@@ -107,7 +107,7 @@ bool ends_line(char32_t code) {
 
 }  // namespace
 
-size_t Characters::Place::size() const {
+size_t Characters::Iterator::size() const {
   return std::min<size_t>(size_at(*at), static_cast<size_t>(end - at));
 }
 

@@ -160,7 +160,7 @@ class EventCommand::Teller {
   }
 
  private:
-  struct Waiting {
+  struct WaitingEvent {
     Json event;
     int64_t end = 0;  // of what was read of the file with it
   };

@@ -46,7 +46,7 @@ AddedTokens special_of(const std::vector<AddedToken>& tokens) {
   return special;
 }
 
-bool AddedTokens::find(std::string_view text, size_t from, bool special, Found& found) const {
+bool AddedTokens::find(std::string_view text, size_t from, bool special, TokenMatch& found) const {
   if (!any(special)) return false;
   for (size_t at = from; at < text.size();) {
     size_t step = 1;
