@@ -30,8 +30,8 @@
 #include <random>
 
 #include "skein/backends/backend.h"
-#include "skein/base/machine/brief_spins.h"
 #include "skein/base/machine/clock.h"
+#include "skein/base/machine/short_spins.h"
 #include "skein/base/text/log.h"
 #include "skein/model/decoder.h"
 #include "skein/ops/matmul/matmul_ceiling.h"
@@ -234,7 +234,7 @@ void run(const Options& options, Clock::time_point program_start) {
 }  // namespace skein
 
 int main(int argc, char** argv) {
-  skein::spin_briefly(argv);
+  skein::restart_with_short_spins(argv);
   const auto program_start = skein::Clock::now();
   CLI::App app("Throughput of training steps");
   skein::Options options;

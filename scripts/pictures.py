@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from pathlib import Path
 
@@ -26,49 +27,43 @@ FOLDER = ROOT / "docs/pictures"
 
 @maker(repeatable=True)
 def overview():
-    svg = Svg(880, 286, "From text to a Hugging Face checkpoint",
+    svg = Svg(520, "From text to a Hugging Face checkpoint",
               "Text is ingested into a corpus, which a tokenizer turns into lanes of tokens. A "
               "configuration becomes a model, passes make a graph of it, and a memory plan makes "
               "programs of that. Training runs the programs on the lanes and writes checkpoints, which "
               "are exported to Hugging Face.")
-    left, width, height = 30, 117, 48
-    step = 147  # from box to box
-    first, second = 64, 204
-
-    def panel(y, title):
-        svg.rect(18, y, 581, 116, ("#ffffff", RULE), rx=8)
-        svg.text(30, y + 21, title, "small muted")
-
-    panel(first - 48, "data")
-    panel(second - 48, "the plan: all of it before anything is allocated, for any number of ranks")
-    data = [("text", "JSON, Parquet"), ("corpus", "one Arrow file"), ("lanes", "of token ids")]
-    plan = [("configuration", "TOML"), ("model", "mathematics"), ("graph", "on the ranks"),
-            ("programs", "kernel calls")]
-    for y, colors, boxes, arrows in ((first + 4, GREEN, data, ["ingest", "tokenizer"]),
-                                     (second + 4, BLUE, plan, ["", "passes", "memory"])):
-        # Lanes stand above programs: both go into the run.
-        places = [left + step * i for i in ((0, 1.5, 3) if len(boxes) == 3 else range(4))]
-        for x, (label, below) in zip(places, boxes):
+    top, width, height, step = 68, 160, 44, 70  # from box to box
+    end = top + 3 * step + height
+    columns = ((18, ["data"], GREEN, ["ingest", "tokenizer"],
+                [("text", "JSON, Parquet"), ("corpus", "one Arrow file"), ("lanes", "of token ids")]),
+               (270, ["the plan: before allocation,", "for any number of ranks"], BLUE,
+                ["", "passes", "memory"],
+                [("configuration", "TOML"), ("model", "mathematics"), ("graph", "on the ranks"),
+                 ("programs", "kernel calls")]))
+    run_top = end + 40
+    for left, title, colors, arrows, boxes in columns:
+        svg.rect(left, 18, 232, end - 2, ("#ffffff", RULE), rx=8)
+        for i, line in enumerate(title):
+            svg.text(left + 12, 38 + 16 * i, line, "small muted", room=220)
+        x, middle = left + 36, left + 36 + width / 2
+        # Lanes stand beside programs: both go into the run.
+        places = [top + step * i for i in ((0, 1.5, 3) if len(boxes) == 3 else range(4))]
+        for y, (label, below) in zip(places, boxes):
             svg.box(x, y, width, height, label, below, colors)
-        for x, to, label in zip(places, places[1:], arrows):
-            svg.arrow((x + width + 2, y + height / 2), (to - 2, y + height / 2))
-            svg.text((x + width + to) / 2, y - 6, label, "small muted", "middle")
+        for y, to, label in zip(places, places[1:], arrows):
+            svg.arrow((middle, y + height + 2), (middle, to - 2))
+            svg.text(middle + 12, (y + height + to) / 2 + 4, label, "small muted")
+        svg.arrow((middle, end + 2), (middle, run_top - 2))
+    svg.box(18, run_top, 484, height, "run", "n workers", AMBER)
 
-    end = left + 3 * step + width
-    top, bottom = first + 4 + height / 2, second + 4 + height / 2
-    svg.rect(632, first + 4, 66, second - first + height, AMBER)
-    svg.text(665, (top + bottom) / 2 - 3, "run", "strong", "middle")
-    svg.text(665, (top + bottom) / 2 + 15, "n workers", "small muted", "middle", room=66)
-    svg.arrow((end + 2, top), (630, top))
-    svg.arrow((end + 2, bottom), (630, bottom))
-
-    svg.box(750, first + 4, 116, height, "checkpoints", "any layout", AMBER)
-    svg.box(750, second + 4, 116, height, "Hugging Face", "a folder", GREEN)
-    svg.arrow((700, top - 8), (748, top - 8))
-    svg.arrow((748, top + 14), (700, top + 14), dashed=True)
-    svg.text(724, top + 32, "resume", "small muted", "middle", room=52)
-    svg.arrow((808, first + height + 6), (808, second + 2))
-    svg.text(800, (top + bottom) / 2 + 4, "export", "small muted", "end")
+    y = run_top + height + 40
+    svg.box(54, y, width, height, "checkpoints", "any layout", AMBER)
+    svg.box(306, y, width, height, "Hugging Face", "a folder", GREEN)
+    svg.arrow((122, run_top + height + 2), (122, y - 2))
+    svg.arrow((146, y - 2), (146, run_top + height + 2), dashed=True)
+    svg.text(156, y - 15, "resume", "small muted")
+    svg.arrow((216, y + height / 2), (304, y + height / 2))
+    svg.text(260, y + height / 2 - 8, "export", "small muted", "middle", room=84)
     return svg
 
 
@@ -89,27 +84,31 @@ def passes():
     names = [name for name, _ in lines]
     if unknown := BEHIND.keys() - set(names):
         sys.exit(f"pictures: there is no pass {', '.join(sorted(unknown))}: see BEHIND in scripts/pictures.py")
-    top, height = 62, 32
-    svg = Svg(880, top + height * len(names) + 24, "The passes, in order",
+    top, height, behind = 66, 38, 26
+    svg = Svg(top + height * len(names) + behind * len(BEHIND) + 10, "The passes, in order",
               f"{', '.join(names)}: each takes a graph and leaves a graph; the last one leaves programs.")
-    svg.text(24, 32, "model → programs", "strong")
-    svg.text(176, 32, "each takes a graph and leaves a graph, verified behind it", "small muted", room=500)
-    svg.text(856, 32, "dashed: where asked for", "small muted", "end", room=170)
-    svg.path(f"M34 {top + 4} V{top + height * len(names) - 6}", RULE, 2)
-    begin = top
+    svg.text(24, 30, "model → programs", "strong")
+    svg.text(24, 50, "each leaves a graph, which is verified", "small muted", room=300)
+    svg.text(496, 50, "dashed: if asked for", "small muted", "end", room=170)
+    y = top
     for i, (name, does) in enumerate(lines):
-        y = top + height * i
         off = does.endswith("(off)")
         middle = y + height / 2 - 1
+        if i > 0:
+            svg.path(f"M34 {y - 7} V{middle - 11}", RULE, 2)
         svg.circle(34, middle, 11, RULE, 2)
         svg.text(34, middle + 4, str(i + 1), "small muted", "middle")
-        svg.rect(56, y + 2, 160, height - 6, GRAY if off else BLUE, rx=5, dashed=off)
+        svg.rect(56, y + 4, 160, height - 10, GRAY if off else BLUE, rx=5, dashed=off)
         svg.text(68, middle + 5, name, "mono", room=148)
-        svg.text(232, middle + 5, does.removesuffix("(off)").rstrip(), room=460)
+        said = textwrap.wrap(does.removesuffix("(off)").rstrip().replace("ZeRO ", "ZeRO\u00a0"), 37)
+        for j, line in enumerate(said):
+            svg.text(228, middle + 4 + 15 * (j - (len(said) - 1) / 2), line, "small", room=280)
+        y += height
         if name in BEHIND:
-            svg.path(f"M708 {begin + 3} H716 V{y + height - 5} H708", BLUE[1])
-            svg.text(726, (begin + y + height) / 2 + 3, BEHIND[name], "small", room=880 - 726)
-            begin = y + height
+            svg.text(56, y + 11, f"→ {BEHIND[name]}", "small strong", room=440, fill=BLUE[1])
+            if name != names[-1]:
+                svg.path(f"M34 {middle + 12} V{y + behind - 7}", RULE, 2)
+            y += behind
     return svg
 
 
@@ -135,12 +134,12 @@ def mesh():
         sys.exit(f"pictures: the weight is {{{weight[2]}}} and its input {{{rows[2]}}}: expected tp:S0 "
                  "and dp:S0, which the picture shows")
 
-    svg = Svg(880, 470, "Eight ranks, a weight and an activation",
+    svg = Svg(888, "Eight ranks, a weight and an activation",
               "A mesh of 2 stages, 2 data ranks and 2 tensor ranks. Of a layer's weight each tensor rank "
               "has half of the rows, alike on both data ranks; of its input each data rank has half of "
               "the rows, alike on both tensor ranks.")
     svg.text(24, 32, "8 ranks: pp 2 × dp 2 × tp 2", "strong")
-    svg.text(246, 32, "rank = 4 pp + 2 dp + tp; filled: the part that this rank has", "small muted")
+    svg.text(24, 52, "rank = 4 pp + 2 dp + tp; filled: the part that this rank has", "small muted", room=480)
 
     def matrix(x, y, width, height, colors, part=None):
         """A whole matrix, and in it the half of the rows that is there: part 0 or 1."""
@@ -149,45 +148,43 @@ def mesh():
             half = height / 2
             svg.rect(x, y + part * half, width, half, (colors[1], colors[1]), rx=2, stroke_width=1)
 
-    cell_width, cell_height, top = 162, 118, 108
-    for pp in range(2):
-        left = 76 + pp * 422
-        svg.rect(left - 10, 52, 2 * cell_width + 32, 318, ("#ffffff", RULE), rx=8)
-        svg.text(left, 72, f"stage pp = {pp}", "strong")
-        svg.text(left + 104, 72, ["W and x of one layer", "later layers, each with its own"][pp],
-                 "small muted")
+    left, cell_width, cell_height, stage_height = 84, 194, 118, 310
+    tops = [70 + pp * (stage_height + 56) for pp in range(2)]
+    for pp, stage in enumerate(tops):
+        svg.rect(24, stage, 472, stage_height, ("#ffffff", RULE), rx=8)
+        svg.text(36, stage + 22, f"stage pp = {pp}", "strong")
+        svg.text(142, stage + 22, ["W and x of one layer", "later layers, each with its own"][pp], "small muted")
         for tp in range(2):
-            svg.text(left + tp * (cell_width + 12) + cell_width / 2, 98, f"tp = {tp}", "small muted",
+            svg.text(left + tp * (cell_width + 12) + cell_width / 2, stage + 44, f"tp = {tp}", "small muted",
                      "middle")
         for dp in range(2):
-            if pp == 0:
-                svg.text(58, top + dp * (cell_height + 12) + cell_height / 2 + 4, f"dp = {dp}",
-                         "small muted", "end")
+            y = stage + 52 + dp * (cell_height + 12)
+            svg.text(76, y + cell_height / 2 + 4, f"dp = {dp}", "small muted", "end")
             for tp in range(2):
-                x, y = left + tp * (cell_width + 12), top + dp * (cell_height + 12)
+                x = left + tp * (cell_width + 12)
                 svg.rect(x, y, cell_width, cell_height, GRAY)
                 svg.text(x + 10, y + 20, f"rank {4 * pp + 2 * dp + tp}", "strong")
                 mark = "′" if pp else ""
-                for name, at, width, part, colors in (("W", 26, 42, tp, BLUE), ("x", 98, 36, dp, AMBER)):
+                for name, at, width, part, colors in (("W", 42, 42, tp, BLUE), ("x", 114, 36, dp, AMBER)):
                     matrix(x + at, y + 34, width, 56, FAINT if pp else colors, part)
                     svg.text(x + at + width / 2, y + 107, name + mark, "small strong", "middle",
                              fill=MUTED if pp else colors[1])
-    middle = top + cell_height + 6
-    svg.arrow((424, middle - 22), (486, middle - 22))
-    svg.arrow((486, middle + 22), (424, middle + 22))
-    svg.text(455, middle - 30, "outputs", "small muted", "middle")
-    svg.text(455, middle + 40, "gradients", "small muted", "middle")
-    svg.text(455, middle + 5, "r ↔ r + 4", "small", "middle")
+    between = tops[0] + stage_height
+    svg.arrow((230, between + 4), (230, tops[1] - 4))
+    svg.arrow((290, tops[1] - 4), (290, between + 4))
+    svg.text(220, between + 32, "outputs", "small muted", "end")
+    svg.text(300, between + 32, "gradients, r ↔ r + 4", "small muted")
 
-    y = 396
+    y = tops[1] + stage_height + 28
     for i, (name, colors, (m, n, placed), says) in enumerate((
-            ("W", BLUE, weight, "a weight: rows split over tp, {} a rank; both data ranks alike"),
-            ("x", AMBER, rows, "its input: tokens split over dp, {} a rank; both tensor ranks alike"))):
-        svg.rect(24, y + 24 * i - 11, 14, 14, (colors[1], colors[1]), rx=2)
-        svg.text(48, y + 24 * i, f"{name} [{m}, {n}] {{{placed}}}", "mono", room=222)
-        svg.text(272, y + 24 * i, says.format(m // 2), room=600)
-    svg.text(24, y + 54, "So y = x Wᵀ {dp:S0 tp:S1} moves nothing; the gradient of W, {dp:P tp:S0}, is "
-             "summed over dp once a step.", "small muted", room=850)
+            ("W", BLUE, weight, "a weight: rows split over tp, {} each; data ranks alike"),
+            ("x", AMBER, rows, "its input: tokens split over dp, {} each; tensor ranks alike"))):
+        svg.rect(24, y + 40 * i - 11, 14, 14, (colors[1], colors[1]), rx=2)
+        svg.text(48, y + 40 * i, f"{name} [{m}, {n}] {{{placed}}}", "mono", room=222)
+        svg.text(48, y + 40 * i + 17, says.format(m // 2), "small", room=460)
+    for i, line in enumerate(("So y = x Wᵀ {dp:S0 tp:S1} moves nothing; the gradient of W,",
+                              "{dp:P tp:S0}, is summed over dp once a step.")):
+        svg.text(24, y + 84 + 16 * i, line, "small muted", room=496)
     return svg
 
 
@@ -287,17 +284,18 @@ def same_curve():
 
 def curve(losses, killed, resumed, parameters):
     values = {step: float(loss) for step, loss in losses.items()}
-    svg = Svg(880, 432, "One curve",
+    svg = Svg(508, "One curve",
               f"Loss over {CURVE_STEPS} steps of one worker, as a line, and of two data workers that were "
               f"killed at step {killed}, as dots on it. All losses are equal as bits.")
-    left, right, top, bottom = 62, 856, 64, 318
+    left, right, top, bottom = 46, 500, 84, 338
     low, high = int(min(values.values()) * 2) / 2, int(max(values.values()) * 2 + 1) / 2
 
     def at(step, value):
         return (left + (right - left) * step / CURVE_STEPS,
                 bottom - (bottom - top) * (value - low) / (high - low))
 
-    svg.text(24, 32, "The same bits from one worker, and from two that were killed on the way", "strong")
+    svg.text(24, 30, "The same bits from one worker,", "strong")
+    svg.text(24, 48, "and from two that were killed on the way", "strong")
     value = low
     while value <= high:
         y = at(0, value)[1]
@@ -313,27 +311,31 @@ def curve(losses, killed, resumed, parameters):
     svg.lines.append(f'<rect x="{from_x:.1f}" y="{top}" width="{to_x - from_x:.1f}" height="{bottom - top}" '
                      f'fill="{AMBER[0]}" opacity="0.7"/>')
     svg.path(f"M{to_x:.1f} {top} V{bottom}", AMBER[1], 1.5, dashed=True)
-    svg.text(to_x + 8, top + 14, f"kill -9 at step {killed}; the same command", "small", fill=AMBER[1])
-    svg.text(to_x + 8, top + 30, f"resumes from the checkpoint of step {resumed}", "small", fill=AMBER[1])
+    for i, line in enumerate((f"kill -9 at step {killed};", "the same command resumes",
+                              "from the checkpoint of", f"step {resumed}")):
+        svg.text(to_x + 8, top + 14 + 16 * i, line, "small", fill=AMBER[1], room=right + 18 - to_x)
 
     points = [at(step, value) for step, value in values.items()]
     svg.path("M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in points), BLUE[1], 3)
     for x, y in points:
         svg.circle(x, y, 2.1, AMBER[1])
 
-    svg.path(f"M{right - 250} {top + 62} H{right - 222}", BLUE[1], 3)
-    svg.text(right - 212, top + 66, "one worker", "small")
-    for x in (right - 246, right - 236, right - 226):
-        svg.circle(x, top + 82, 2.1, AMBER[1])
-    svg.text(right - 212, top + 86, "two data workers, killed once", "small", room=212)
+    legend = to_x + 8
+    svg.path(f"M{legend:.1f} {top + 90} h28", BLUE[1], 3)
+    svg.text(legend + 36, top + 94, "one worker", "small")
+    for x in (legend + 4, legend + 14, legend + 24):
+        svg.circle(x, top + 110, 2.1, AMBER[1])
+    svg.text(legend + 36, top + 114, "two, killed once", "small", room=right + 18 - legend - 36)
 
     layers = re.search(r"num_hidden_layers = (\d+)", CURVE_RUN)[1]
-    svg.text(24, bottom + 62, f"{CURVE_STEPS} of {CURVE_STEPS} losses are equal as bits, and so are the "
-             f"{killed - resumed} that were computed twice.", "small")
-    svg.text(24, bottom + 80, f"A Llama of {layers} layers and {parameters / 1e3:.0f} k parameters, bf16-sr, "
-             "trained on the pages of docs/ on a CPU.", "small muted", room=850)
-    svg.text(24, bottom + 96, "Both runs have reduction_width = 2. Drawn by scripts/pictures.py same_curve "
-             "from their metrics.jsonl.", "small muted", room=850)
+    for i, line in enumerate((
+            f"{CURVE_STEPS} of {CURVE_STEPS} losses are equal as bits,",
+            f"and so are the {killed - resumed} that were computed twice.",
+            f"A Llama of {layers} layers and {parameters / 1e3:.0f} k parameters, bf16-sr,",
+            "trained on the pages of docs/ on a CPU.",
+            "Two data workers; both runs have reduction_width = 2.",
+            "Drawn by scripts/pictures.py same_curve from their metrics.jsonl.")):
+        svg.text(24, bottom + 64 + 18 * i, line, "small" if i < 2 else "small muted", room=496)
     return svg
 
 

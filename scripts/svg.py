@@ -8,13 +8,18 @@ BLUE, GREEN, AMBER, GRAY = ("#ddf4ff", "#0969da"), ("#dafbe1", "#1a7f37"), ("#ff
     ("#f6f8fa", "#818b98")
 FAINT = ("#f6f8fa", "#afb8c1")
 SANS = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
+# Pictures are shown as narrow as 400 px, where text of SMALL px must still be read: 9 px or more.
+WIDTH, SMALL, NARROW, LEGIBLE = 520, 12, 400, 9
 MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
 
 class Svg:
     """A picture on a white sheet, so that it reads alike on a light and on a dark page."""
 
-    def __init__(self, width, height, title, description):
+    def __init__(self, height, title, description, width=WIDTH):
+        if SMALL * NARROW / width < LEGIBLE:
+            sys.exit(f"pictures: {width} px are too wide: at {NARROW} px small text would have "
+                     f"{SMALL * NARROW / width:.1f} px, expected {LEGIBLE} or more")
         self.width, self.height = width, height
         self.lines = [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
@@ -25,7 +30,7 @@ class Svg:
             f"text {{ font-family: {SANS}; font-size: 14px; fill: {INK}; }}",
             f".mono {{ font-family: {MONO}; }}",
             f".muted {{ fill: {MUTED}; }}",
-            ".small { font-size: 12px; }",
+            f".small {{ font-size: {SMALL}px; }}",
             ".strong { font-weight: 600; }",
             "</style>",
             f'<rect x="0.5" y="0.5" width="{width - 1}" height="{height - 1}" rx="10" fill="#ffffff" '
@@ -34,7 +39,7 @@ class Svg:
 
     def text(self, x, y, text, classes="", anchor="start", room=None, fill=None):
         """`room`: the width that there is; text that may be wider in a wide font is refused."""
-        size = 12 if "small" in classes else 14
+        size = SMALL if "small" in classes else 14
         if room and len(text) * size * (0.64 if "strong" in classes else 0.60) > room:
             sys.exit(f"pictures: '{text}' does not fit {room} px")
         self.lines.append(

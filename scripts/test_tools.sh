@@ -80,7 +80,7 @@ if [ ! -f "$schemas_dir/.done" ]; then
   echo "test_tools: installing the schemas of JobSet and Kubernetes below .deps" >&2
   rm -rf "$schemas_dir"
   quietly python3 -m pip install --target "$schemas_dir" \
-    kubeflow-trainer-api==2.3.0 kubernetes-validate==1.37.0 PyYAML
+    kubeflow-trainer-api==2.3.0 kubernetes-validate==1.37.0
   touch "$schemas_dir/.done"
 fi
 

@@ -176,7 +176,7 @@ def memory_advice():
                "--set", "device.kind=cuda")
     begin = text.index("  device memory: ")
     fits = text[begin:text.index("\n", begin) + 1]
-    return fenced(fits + text[text.index("What would make it fit"):].split("\n\n")[0])
+    return fenced(fits + text[text.index("Changes that make it fit"):].split("\n\n")[0])
 
 
 @maker(repeatable=True)

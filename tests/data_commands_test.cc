@@ -94,7 +94,7 @@ TEST_F(DataCommands, AStopSaysThatTheSameCommandGoesOn) {
     ASSERT_TRUE(wait_until([&] { return fs::exists(out + ".work"); }));
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     process.send(SIGINT);
-    EXPECT_THAT(process.wait().err, HasSubstr("stopped; what was finished stays")) << command;
+    EXPECT_THAT(process.wait().err, HasSubstr("stopped; finished work is kept")) << command;
   }
 }
 
@@ -186,7 +186,7 @@ TEST_F(DataCommands, AnInputThatChangedIsSaidToHave) {
   write("a.txt", "other text");
   const Outcome outcome = run_skein(ingest);
   EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("inputs have changed since: --overwrite makes it anew"));
+  EXPECT_THAT(outcome.err, HasSubstr("inputs have changed since: --overwrite makes it again"));
 }
 
 TEST_F(DataCommands, SourcesAreFoundFromElsewhere) {

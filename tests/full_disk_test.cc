@@ -1,4 +1,4 @@
-// Files that may grow no longer, as on a full disk: training goes on, what was not saved is told,
+// Files that may grow no longer, as on a full disk: training continues, what was not saved is told,
 // and what was saved before stays good.
 #include "tests/testing.h"
 
@@ -24,7 +24,7 @@ TEST(FullDisk, WhileSaving) {
     // The optimizer's file has more, the logs less.
     const Outcome outcome = run_skein(job().arguments("train", name, with_steps(8)), 500'000);
     expect_refused(outcome, 1, {"optimizer-00000", "File too large", "step 8 was not saved"});
-    EXPECT_NE(outcome.err.find("training goes on"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("training continues"), std::string::npos) << outcome.err;
     EXPECT_EQ(read_curve(job().run(name)).rbegin()->first, 8);
     std::vector<bool> fatal;
     for (const OrderedJson& event : read_json_lines(job().run(name) / "events.jsonl")) {
@@ -93,7 +93,7 @@ TEST(FullDisk, ForTheMetrics) {
   const Outcome full =
       run_skein(job().arguments("train", "full_logs", {"run.steps=110"}), bytes + 10);
   expect_refused(full, 1, {"the checkpoint of step 110 was not saved", "File too large"});
-  EXPECT_NE(full.err.find("metrics.jsonl: File too large (27); training goes on"),
+  EXPECT_NE(full.err.find("metrics.jsonl: File too large (27); training continues"),
             std::string::npos)
       << full.err;
   expect_checkpoints_good(job().run("full_logs"));

@@ -58,7 +58,7 @@ TEST(Meeting, AStopBeforeAnythingBeganIsExitCode75) {
     waiting->send(signal);
     const Outcome outcome = waiting->wait();
     EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
-    EXPECT_NE(outcome.err.find("stopped by a signal: the same command goes on"), std::string::npos);
+    EXPECT_NE(outcome.err.find("stopped by a signal: the same command resumes"), std::string::npos);
     EXPECT_FALSE(fs::exists(job().run("early")));
   }
 }
@@ -91,7 +91,7 @@ TEST(Meeting, AFolderThatIsRemovedWhileAMachineWaitsIsToldOfWithWhatToDo) {
   first->send(SIGCONT);
   const Outcome refused = first->wait();
   EXPECT_EQ(refused.exit_code, 2) << refused.err;
-  EXPECT_NE(refused.err.find("was made anew since this machine came"), std::string::npos)
+  EXPECT_NE(refused.err.find("was made again since this machine came"), std::string::npos)
       << refused.err;
   EXPECT_NE(refused.err.find("Stop `skein train` on every machine"), std::string::npos);
   const auto again = start("removed", "node7");

@@ -50,7 +50,7 @@ TEST(OnCall, AFailureIsPagedShownAndAccountedFor) {
   bool supervisor_told = false;
   for (const auto& file : fs::directory_iterator(job().run("paged") / "logs")) {
     if (!file.path().filename().string().starts_with("supervisor-")) continue;
-    supervisor_told = read_file(file.path()).find("generation 2 goes on") != std::string::npos;
+    supervisor_told = read_file(file.path()).find("generation 2 continues") != std::string::npos;
   }
   EXPECT_TRUE(supervisor_told);
 

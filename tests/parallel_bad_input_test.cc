@@ -107,7 +107,7 @@ TEST(ParallelBadInput, BatchesThatDoNotDivide) {
       {workers(3, {"parallel.reduction_width=0"}),
        {"global_sequences is 8", "reduction_width 3 x micro_sequences 1 = 3",
         "or [parallel] reduction_width = 4, virtual ranks that the 3 data ranks share",
-        "began with more data ranks", "reduction_width set"}},
+        "began with more data ranks", "if reduction_width is"}},
       {workers(3, {"parallel.data=3", "parallel.reduction_width=0"}),
        {"global_sequences is 8", "data, which is 3", "[parallel] reduction_width = 4"}},
       {workers(4, {"parallel.reduction_width=2"}),

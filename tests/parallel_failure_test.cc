@@ -138,7 +138,7 @@ TEST(ParallelFailure, WorkersAreStartedAgainAndTheBitsStay) {
   }
   const Outcome outcome = process.wait(ParallelJob::kRunTimeoutS);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  for (const char* said : {"SIGKILL", "SIGSEGV", "generation 4 goes on with"}) {
+  for (const char* said : {"SIGKILL", "SIGSEGV", "generation 4 continues with"}) {
     EXPECT_NE((outcome.out + outcome.err).find(said), std::string::npos) << said;
   }
   expect_same_bits("again");

@@ -64,7 +64,7 @@ TEST(RunFits, WhatDoesNotFitIsRefusedBeforeAnythingIsAllocatedAndPlanSaysTheSame
     return at == std::string::npos ? said : said.substr(at, said.find(" of ", at) - at);
   };
   EXPECT_EQ(needed(text.out), needed(refused.err));
-  for (const char* word : {"does not fit", "What would make it fit", "precision."}) {
+  for (const char* word : {"does not fit", "Changes that make it fit", "precision."}) {
     EXPECT_NE(text.out.find(word), std::string::npos) << text.out;
   }
 }

@@ -271,11 +271,10 @@ TEST(ScheduleThatFollows, NamesWhatKeepsTheOneOfBefore) {
   config.run.steps = 1000;
   config.optimizer.warmup_steps = 100;
   config.optimizer.decay_steps = 900;
-  EXPECT_EQ(
-      schedule_that_follows(config, longer, 101),
-      "the learning rate of step 101 is 0.0003 and was to be 3e-05: its schedule follows from "
-      "run.steps, which is 1000 now; --set optimizer.warmup_steps=10 --set "
-      "optimizer.decay_steps=90 keeps the one of before");
+  EXPECT_EQ(schedule_that_follows(config, longer, 101),
+            "the learning rate of step 101 is 0.0003 and was to be 3e-05: its schedule follows "
+            "from run.steps, which is 1000 now; --set optimizer.warmup_steps=10 --set "
+            "optimizer.decay_steps=90 keeps the earlier schedule");
   config.origin.warmup_given = true;
   EXPECT_EQ(schedule_that_follows(config, longer, 101).find("warmup"), std::string::npos);
   // In the same warm-up the end of the decay changes nothing yet.

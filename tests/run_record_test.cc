@@ -215,9 +215,9 @@ TEST(RunRecord, TheFirstLineSaysWhereTheRunIsAndWhetherItIsNew) {
   const std::string first = log_of("placed", 0).substr(0, log_of("placed", 0).find('\n'));
   EXPECT_NE(first.find("a new run, in " + folder), std::string::npos) << first;
   const Outcome again = job().train("placed", small(5) + Overrides{"launch.workers=2"});
-  EXPECT_NE(again.err.find("going on with the run in " + folder +
-                           ", whose newest checkpoint is of step 3"),
-            std::string::npos)
+  EXPECT_NE(
+      again.err.find("continuing the run in " + folder + ", whose newest checkpoint is of step 3"),
+      std::string::npos)
       << again.err;
 }
 

@@ -139,7 +139,7 @@ TEST(SupervisedWorker, AStopThatCannotSaveSaysSo) {
   const Outcome outcome = process.wait();
   EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
   EXPECT_NE(outcome.err.find("was killed by signal 9"), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find("goes on from the newest checkpoint"), std::string::npos)
+  EXPECT_NE(outcome.err.find("resumes from the newest checkpoint"), std::string::npos)
       << outcome.err;
   job().trained("lost", setting());
   expect_same_bits("lost");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "skein/base/text/utf8.h"
 #include "skein/bpe/steps/decoder.h"
 
 namespace skein::bpe {
@@ -10,7 +11,7 @@ void CharacterWords::read(const Vocabulary& vocabulary) {
   ascii_.fill(-1);
   vocabulary.for_each([&](std::string_view text, int32_t id) {
     if (text.empty()) return;
-    const utf8::Character first = utf8::decode(text.data(), text.data() + text.size());
+    const utf8::Character first = utf8::first_character(text);
     if (first.code == utf8::kInvalid || static_cast<size_t>(first.size) != text.size()) return;
     if (first.code < 128) {
       ascii_[first.code] = id;
@@ -29,10 +30,8 @@ void CharacterWords::read(const Vocabulary& vocabulary) {
 void CharacterWords::add_seam(std::string_view left, std::string_view right) {
   if (left.empty() || right.empty()) return;
   if (byte_of_fallback(left) >= 0 || byte_of_fallback(right) >= 0) options_.cuts = false;
-  size_t at = left.size() - 1;
-  while (at > 0 && (static_cast<uint8_t>(left[at]) & 0xc0) == 0x80) --at;
-  const char32_t before = utf8::decode(left.data() + at, left.data() + left.size()).code;
-  const char32_t behind = utf8::decode(right.data(), right.data() + right.size()).code;
+  const char32_t before = utf8::last_character(left).code;
+  const char32_t behind = utf8::first_character(right).code;
   joined_.add(static_cast<int32_t>(before), static_cast<int32_t>(behind), {0, 0});
   if (small(before) < kSmall && small(behind) < kSmall) {
     joined_small_[small(before)].set(small(behind));

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "skein/bpe/merges.h"
-#include "skein/bpe/unicode/utf8.h"
 #include "skein/bpe/vocabulary.h"
 
 namespace skein::bpe {

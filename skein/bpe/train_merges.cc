@@ -23,14 +23,14 @@ struct PairHash {
 using Places = std::vector<uint32_t>;  // of words, rising
 
 // A pair that may become a token, with the words that it was in when it was put in line.
-struct Candidate {
+struct PairCandidate {
   uint64_t pair = 0;
   int64_t count = 0;
   Places places;
 };
 
 struct IsBehind {
-  bool operator()(const Candidate& a, const Candidate& b) const {
+  bool operator()(const PairCandidate& a, const PairCandidate& b) const {
     return a.count != b.count ? a.count < b.count : a.pair > b.pair;
   }
 };
@@ -55,7 +55,7 @@ class Learner {
 
   LearntMerges learn() {
     while (learnt_.tokens.size() < options_.num_tokens && !queue_.empty()) {
-      Candidate top = take_top();
+      PairCandidate top = take_top();
       const int64_t count = pair_counts_[top.pair];
       if (top.count != count) {  // other merges have taken some of them away, or brought some
         top.count = count;
@@ -73,8 +73,8 @@ class Learner {
   }
 
  private:
-  Candidate take_top() {
-    Candidate top = std::move(const_cast<Candidate&>(queue_.top()));
+  PairCandidate take_top() {
+    PairCandidate top = std::move(const_cast<PairCandidate&>(queue_.top()));
     queue_.pop();
     return top;
   }
@@ -112,7 +112,7 @@ class Learner {
 
   // Two ways to the same bytes are one token. A pair may stand in line more than once, each time
   // with other words: then it is merged more than once, of which the last place among all counts.
-  void merge(const Candidate& candidate) {
+  void merge(const PairCandidate& candidate) {
     const auto left = static_cast<int32_t>(candidate.pair >> 32);
     const auto right = static_cast<int32_t>(candidate.pair & UINT32_MAX);
     const int32_t merged = add_token(learnt_.tokens[static_cast<size_t>(left)] +
@@ -161,7 +161,7 @@ class Learner {
   std::unordered_map<uint64_t, int64_t, PairHash> pair_counts_;
   std::unordered_map<uint64_t, Places, PairHash> new_places_;
   std::unordered_map<uint64_t, size_t> merge_places_;
-  std::priority_queue<Candidate, std::vector<Candidate>, IsBehind> queue_;
+  std::priority_queue<PairCandidate, std::vector<PairCandidate>, IsBehind> queue_;
 
  public:
   static bool is_removed(const LearntMerges::Merge& merge) { return merge.merged == kRemoved; }

@@ -13,7 +13,7 @@ namespace {
 constexpr int kStops[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
 
 void end(int) {
-  constexpr std::string_view kLine = "skein: stopped by a signal: the same command goes on\n";
+  constexpr std::string_view kLine = "skein: stopped by a signal: the same command resumes\n";
   if (::write(STDERR_FILENO, kLine.data(), kLine.size()) < 0) {
     // nobody listens
   }

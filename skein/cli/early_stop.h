@@ -10,7 +10,8 @@ namespace skein {
 // tells by the signal that they had not begun.
 void answer_early_stops();
 
-// Holds them back while this program starts itself again, which answers them then.
+// Blocks these signals while the program restarts itself (base/machine/short_spins.h). They stay
+// pending, and the restarted program answers them.
 void hold_early_stops();
 
 }  // namespace skein

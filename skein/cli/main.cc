@@ -17,9 +17,9 @@
 
 #include "skein/base/exception.h"
 #include "skein/base/files/lost_pages.h"
-#include "skein/base/machine/brief_spins.h"
 #include "skein/base/machine/cores.h"
 #include "skein/base/machine/crash_signals.h"
+#include "skein/base/machine/short_spins.h"
 #include "skein/base/machine/stack_room.h"
 #include "skein/base/text/log.h"
 #include "skein/cli/commands/commands.h"
@@ -133,8 +133,10 @@ int skein_main(int argc, char** argv) {
     };
   }
   if (context.computes) {
+    // exec resets signal handlers: a stop that comes before the new program installs its own would
+    // end the run with another exit code. A blocked signal stays pending across exec.
     if (runs) hold_early_stops();
-    spin_briefly(argv);
+    restart_with_short_spins(argv);
     if (runs) answer_early_stops();
     // OpenMP counts cores, and knows nothing of quotas.
     if (std::getenv("OMP_NUM_THREADS") == nullptr) omp_set_num_threads(num_cores());

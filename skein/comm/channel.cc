@@ -14,7 +14,7 @@ std::string message_text(uint64_t tag, uint64_t bytes) {
   const uint64_t kind = tag >> 8, dtype = tag & 0xff;
   if (kind > static_cast<uint64_t>(CollectiveKind::kBarrier) ||
       dtype > static_cast<uint64_t>(DType::kF64)) {
-    return fmt::format("what is no message ({:x}, {} bytes)", tag, bytes);
+    return fmt::format("bytes that are no message ({:x}, {} bytes)", tag, bytes);
   }
   return fmt::format("[{}] in {}, a message of {} bytes",
                      collective_name(static_cast<CollectiveKind>(kind)),

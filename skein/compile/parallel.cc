@@ -85,8 +85,8 @@ int64_t reduction_width(const Config& config, int64_t data, int64_t stored) {
   const int64_t width = asked > 0 ? asked : stored >= data ? stored : initial_width(config, data);
   if (width < data) {
     fail(ErrorCode::kUsage,
-         "[parallel] reduction_width is {} and there are {} data ranks, each of which needs a "
-         "virtual rank: expected at least {} (or 0, as needed), or at most {} data ranks",
+         "[parallel] reduction_width is {} and there are {} data ranks, and each needs a virtual "
+         "rank: expected at least {} (or 0, as needed), or at most {} data ranks",
          width, data, data, width);
   }
   const int64_t micro = config.batch.micro_sequences;
@@ -99,8 +99,8 @@ int64_t reduction_width(const Config& config, int64_t data, int64_t stored) {
         sequences, width, micro, width * micro, data, multiples_near(sequences, width * micro),
         asked > 0 ? "" : wider_reduction(sequences / micro, data),
         asked > 0 ? ""
-                  : "; a run that began with more data ranks goes on with "
-                    "reduction_width set to their number"));
+                  : "; a run that began with more data ranks continues if reduction_width is their "
+                    "number"));
   }
   return width;
 }

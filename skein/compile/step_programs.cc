@@ -38,8 +38,8 @@ Json model_json(const ModelConfig& model) {
 void check_sequence_length(int64_t length, const DecoderConfig& model) {
   if (length > model.max_position_embeddings) {
     fail(ErrorCode::kUsage,
-         "data.sequence_length is {}, the model has max_position_embeddings = {}: expected at "
-         "most that; what is exported would not read longer texts",
+         "data.sequence_length is {}, the model has max_position_embeddings = {}: expected at most "
+         "that; the exported model would not read longer texts",
          length, model.max_position_embeddings);
   }
   const TextLimit limit = text_limit(model);

@@ -63,11 +63,10 @@ void check_data(const Config& config, const Checker& check, ConfigUse use) {
     check.require(!data.train.empty() || !data.source.empty(),
                   "[data] train is missing: expected the corpus, an Arrow file that "
                   "`skein data ingest` wrote");
-    check.require(
-        !data.tokenizer.empty() || !config.model.init_from.empty(),
-        "[data] tokenizer is missing: expected a folder that `skein data tokenizer` "
-        "wrote, or one that holds a "
-        "tokenizer.model or tokenizer.json; or [model] init_from, whose own is taken then");
+    check.require(!data.tokenizer.empty() || !config.model.init_from.empty(),
+                  "[data] tokenizer is missing: expected a folder that `skein data tokenizer` "
+                  "wrote, or that holds a tokenizer.model or tokenizer.json; or [model] init_from, "
+                  "whose own is taken then");
   }
   check.require(data.train.empty() || data.source.empty(),
                 "[data] has train and source: expected one of them; a corpus that is read with "

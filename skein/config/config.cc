@@ -341,7 +341,7 @@ Json hf_config_json(const ModelConfig& model, const Json& otherwise) {
     fail(
         ErrorCode::kUsage,
         "model.hf_config is '{}'{}: no such file{}: expected a Hugging Face config.json{}{}",
-        model.hf_config, is_default ? ", which stands for what was not set" : "",
+        model.hf_config, is_default ? ", which stands for a key that is not set" : "",
         fs::path(model.hf_config).is_relative()
             ? fmt::format(", counted from the working folder {}; in a file, {}/… counts from where "
                           "it lies",

@@ -50,9 +50,9 @@ std::vector<ConfigField> make_fields() {
       {"run", "tokens", at<&C::run, &RunConfig::tokens>,
        "instead of steps: tokens in the whole run; 0: not said", between(0, kMaxInteger)},
       {"run", "resume", at<&C::run, &RunConfig::resume>,
-       "`auto`: continue from the newest good checkpoint of the run; `never`: a new "
-       "run, which is refused where run.dir holds checkpoints; or the path of a checkpoint or a "
-       "run: where an empty run begins, and what a run that began there goes on from by itself",
+       "`auto`: continue from the newest good checkpoint of the run; `never`: a new run, which is "
+       "refused where run.dir holds checkpoints; or the path of a checkpoint or a run: an empty "
+       "run begins there, and later starts of that run resume by themselves",
        a_path()},
       {"run", "accept_changes", at<&C::run, &RunConfig::accept_changes>,
        "keys that may differ from what the checkpoint, or the weights of init_from, were trained "
@@ -225,8 +225,8 @@ std::vector<ConfigField> make_fields() {
        "keep what the backward pass reads of the forward pass in pinned host memory; a GPU copies "
        "beside its computation, and waits where the link to the host is too slow for it"},
       {"memory", "offload_min_bytes", at<&C::memory, &MemoryConfig::offload_min_bytes>,
-       "activations that are smaller on a rank stay on the device; what lies side by side, as q, k "
-       "and v, counts as one",
+       "activations that are smaller on a rank stay on the device; adjacent activations, such as "
+       "q, k and v, count as one",
        between(1, kMaxInteger)},
       {"memory", "keep_fp8_weights", at<&C::memory, &MemoryConfig::keep_fp8_weights>,
        "with `fp8`: round the weights of the layers once a step and keep them so beside their "
@@ -280,11 +280,11 @@ std::vector<ConfigField> make_fields() {
       {"checkpoint", "memory_every_steps",
        at<&C::checkpoint, &CheckpointConfig::memory_every_steps>,
        "steps between copies of the state in the memory of this machine and of another one, from "
-       "which a run goes on after a failure; 0: none; -1: as often as costs less than 1 % of the "
+       "which a run continues after a failure; 0: none; -1: as often as costs less than 1 % of the "
        "time, where there are several workers and the memory is there",
        between(-1, kMaxSteps)},
       {"checkpoint", "async", at<&C::checkpoint, &CheckpointConfig::async>,
-       "write in the background while training goes on"},
+       "write in the background while training continues"},
       {"checkpoint", "best_by", at<&C::checkpoint, &CheckpointConfig::best_by>,
        "the validation loss, `validation_loss` or `validation_loss/NAME` of a validation set, "
        "whose best checkpoint is kept beside the newest; a validation with a new best is saved; "
@@ -313,12 +313,12 @@ std::vector<ConfigField> make_fields() {
        {.is_path = true, .use = PlaceUse::kDiskOrEtcd}},
       {"launch", "secret_file", at<&C::launch, &LaunchConfig::secret_file>,
        "holds the run's secret, at least 16 bytes, the same on all machines, mode 0600 "
-       "(SKEIN_JOB_SECRET goes before it); empty: a file that the run makes where it meets, with "
+       "(SKEIN_JOB_SECRET overrides it); empty: a file that the run makes where it meets, with "
        "etcd in run.dir",
        a_path_of_a_disk()},
       {"launch", "etcd_ca_file", at<&C::launch, &LaunchConfig::etcd_ca_file>,
-       "etcds://: the certificates of who signs those of etcd, in PEM; empty: ETCDCTL_CACERT, else "
-       "the system's",
+       "etcds://: the certificates of the authorities that sign those of etcd, in PEM; empty: "
+       "ETCDCTL_CACERT, else the system's",
        a_path_of_a_disk()},
       {"launch", "etcd_cert_file", at<&C::launch, &LaunchConfig::etcd_cert_file>,
        "etcds://: this machine's certificate, in PEM; empty: ETCDCTL_CERT, else none",
@@ -344,8 +344,8 @@ std::vector<ConfigField> make_fields() {
        "it",
        between(0, kMaxSteps)},
       {"launch", "health_checks", at<&C::launch, &LaunchConfig::health_checks>,
-       "each machine checks itself before it trains and after each failure, beside the ending of "
-       "its workers; one that fails is left out until it passes"},
+       "each machine checks itself before it trains and after each failure, while its workers end; "
+       "a machine that fails is left out until it passes"},
       {"launch", "on_event", at<&C::launch, &LaunchConfig::on_event>,
        "a shell command for paging, run for each failure, alarm, lost machine and end of the run: "
        "the event comes as JSON on its standard input, its fields as SKEIN_EVENT_… in its "
@@ -393,12 +393,12 @@ std::vector<ConfigField> make_fields() {
 
       {"plan", "hardware", at<&C::plan, &PlanConfig::hardware>,
        "what `skein plan` gives times and memory of: a description of machines, such as "
-       "`{config_dir}/hardware/h100-8x.toml`; empty: this machine. --hardware goes before it; "
+       "`{config_dir}/hardware/h100-8x.toml`; empty: this machine. --hardware overrides it; "
        "training does not read it",
        a_path()},
       {"plan", "ranks", at<&C::plan, &PlanConfig::ranks>,
-       "ranks that `skein plan` plans for; 0: what [parallel] and [launch] say. --ranks goes "
-       "before it; training does not read it",
+       "ranks that `skein plan` plans for; 0: what [parallel] and [launch] say. --ranks overrides "
+       "it; training does not read it",
        between(0, kMaxCount)},
   };
 }

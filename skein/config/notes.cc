@@ -57,7 +57,7 @@ std::vector<std::string> settings_without_effect(const Config& config, int64_t d
     notes.push_back(fmt::format("log.trace_step = {} has no effect: run.steps is {}",
                                 config.log.trace_step, config.run.steps));
   } else if (config.log.trace_step > 0 && config.log.trace_step <= done) {
-    notes.push_back(fmt::format("log.trace_step = {} has no effect: the run goes on from step {}",
+    notes.push_back(fmt::format("log.trace_step = {} has no effect: the run continues from step {}",
                                 config.log.trace_step, done));
   }
   if (is_supervised) return notes;

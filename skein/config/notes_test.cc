@@ -61,7 +61,7 @@ TEST(SettingsWithoutEffect, AStepIsTracedThatTheRunComesTo) {
   config.log.trace_step = 10;
   EXPECT_TRUE(settings_without_effect(config, 9, true).empty());
   EXPECT_THAT(settings_without_effect(config, 10, true),
-              testing::ElementsAre("log.trace_step = 10 has no effect: the run goes on from step "
+              testing::ElementsAre("log.trace_step = 10 has no effect: the run continues from step "
                                    "10"));
   config.log.trace_step = 11;
   EXPECT_THAT(settings_without_effect(config, 0, true),

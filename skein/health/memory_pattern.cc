@@ -74,9 +74,9 @@ CheckResult check_memory_pattern(Device& device, int64_t bytes) {
   const double passed = 4 * static_cast<double>(pieces * kPiece);
   result.rate = passed / seconds_since(start);
   result.unit = "B/s";
-  result.found =
-      fmt::format("{}, {:.1f} % of what is free, twice as written", format_bytes(pieces * kPiece),
-                  100 * static_cast<double>(pieces * kPiece) / static_cast<double>(free));
+  result.found = fmt::format(
+      "{}, {:.1f} % of the free memory, twice as written", format_bytes(pieces * kPiece),
+      100 * static_cast<double>(pieces * kPiece) / static_cast<double>(free));
   return result;
 }
 

@@ -109,7 +109,7 @@ CheckResult check_storage(const fs::path& wanted, int64_t bytes) {
       result.health = Health::kSick;
       result.found = fmt::format("{}: byte {} of {} reads back otherwise", folder.string(),
                                  wrong - written.begin(), bytes);
-      result.expected = "what was written";
+      result.expected = "the bytes that were written";
       return result;
     }
     result.advice.clear();

@@ -9,19 +9,19 @@ int64_t SharedRows::num_rows(ValueId id) {
   return rows = local.rank() == 0 ? 1 : local.dim(0);
 }
 
-void SharedRows::put(ValueId id, Place at) {
+void SharedRows::put(ValueId id, RowPlace at) {
   place_.at(id) = at;
   blocks_[at.block].values.push_back(id);
 }
 
-SharedRows::Place SharedRows::resolve(ValueId id) {
+SharedRows::RowPlace SharedRows::resolve(ValueId id) {
   if (place_.at(id).block < 0) {
     blocks_.emplace_back();
     put(id, {static_cast<int>(blocks_.size()) - 1, 0});
   }
-  Place place = place_[id];
+  RowPlace place = place_[id];
   while (blocks_[place.block].parent.block >= 0) {
-    const Place& parent = blocks_[place.block].parent;
+    const RowPlace& parent = blocks_[place.block].parent;
     place = {parent.block, place.row + parent.row};
   }
   return place;
@@ -33,7 +33,7 @@ void SharedRows::join(const std::vector<ValueId>& parts) {
   blocks_.emplace_back();
   int64_t row = 0;
   for (const ValueId id : parts) {
-    const Place at = resolve(id);
+    const RowPlace at = resolve(id);
     if (at.block != joined) {
       Block& block = blocks_[at.block];
       block.parent = {joined, row - at.row};
@@ -56,7 +56,7 @@ void SharedRows::add(const Node& node, const Layout& layout) {
   for (const Alias& alias : layout.aliases) {
     const ValueId input = node.inputs.at(alias.input);
     if (input == kNoValue) continue;
-    Place at = resolve(input);
+    RowPlace at = resolve(input);
     at.row += alias.row_offset;
     put(node.outputs.at(alias.output), at);
   }
@@ -64,7 +64,7 @@ void SharedRows::add(const Node& node, const Layout& layout) {
 }
 
 bool SharedRows::share(ValueId a, ValueId b) {
-  const Place x = resolve(a), y = resolve(b);
+  const RowPlace x = resolve(a), y = resolve(b);
   return x.block == y.block && x.row < y.row + num_rows(b) && y.row < x.row + num_rows(a);
 }
 

@@ -25,25 +25,25 @@ class SharedRows {
   bool share(ValueId a, ValueId b);
 
  private:
-  struct Place {
+  struct RowPlace {
     int block = -1;
     int64_t row = 0;
   };
   // A run of rows; part of another block once a concatenation joined them.
   struct Block {
-    Place parent;
+    RowPlace parent;
     std::vector<ValueId> values;
   };
 
-  Place resolve(ValueId id);
-  void put(ValueId id, Place at);
+  RowPlace resolve(ValueId id);
+  void put(ValueId id, RowPlace at);
   void join(const std::vector<ValueId>& parts);
   int64_t num_rows(ValueId id);
 
   const Graph& graph_;
   static constexpr int64_t kUnknown = -1;
-  std::vector<Place> place_;   // by value
-  std::vector<int64_t> rows_;  // by value, of a rank: asked for once
+  std::vector<RowPlace> place_;  // by value
+  std::vector<int64_t> rows_;    // by value, of a rank: asked for once
   std::vector<Block> blocks_;
 };
 

@@ -7,9 +7,9 @@ namespace skein {
 namespace {
 
 // A cursor over one line of text.
-class Line {
+class LineCursor {
  public:
-  Line(std::string_view text, int number) : text_(text), number_(number) { skip_spaces(); }
+  LineCursor(std::string_view text, int number) : text_(text), number_(number) { skip_spaces(); }
 
   template <typename... Args>
   [[noreturn]] void reject(fmt::format_string<Args...> format, Args&&... args) const {
@@ -79,7 +79,7 @@ class Line {
   int number_;
 };
 
-std::vector<int64_t> parse_integers(Line& line) {
+std::vector<int64_t> parse_integers(LineCursor& line) {
   std::vector<int64_t> list;
   line.expect("[");
   while (!line.accept("]")) {
@@ -89,10 +89,10 @@ std::vector<int64_t> parse_integers(Line& line) {
   return list;
 }
 
-AttrValue parse_attr_value(Line& line) {
+AttrValue parse_attr_value(LineCursor& line) {
   if (line.accept("true")) return true;
   if (line.accept("false")) return false;
-  Line probe = line;
+  LineCursor probe = line;
   if (probe.accept("[")) return parse_integers(line);
   if (probe.accept("\"")) return line.quoted();
   const std::string_view token = line.number();
@@ -108,7 +108,7 @@ AttrValue parse_attr_value(Line& line) {
   line.reject("'{}' is not the value of an attr", token);
 }
 
-TensorType parse_type(Line& line, const Mesh& mesh) {
+TensorType parse_type(LineCursor& line, const Mesh& mesh) {
   const std::string_view dtype_text = line.name();
   const std::optional<DType> dtype = parse_dtype(dtype_text);
   if (!dtype) line.reject("'{}' is not a dtype: expected f32, bf16, i32 or f64", dtype_text);
@@ -124,14 +124,14 @@ TensorType parse_type(Line& line, const Mesh& mesh) {
   return type;
 }
 
-class Parser {
+class GraphParser {
  public:
-  Parser(std::string_view text, const OpTable& ops) : text_(text), ops_(ops) {}
+  GraphParser(std::string_view text, const OpTable& ops) : text_(text), ops_(ops) {}
 
   Graph run() {
-    Line header = next();
+    LineCursor header = next();
     header.expect("skein graph");
-    Line mesh_line = next();
+    LineCursor mesh_line = next();
     mesh_line.expect("mesh");
     std::vector<MeshAxis> axes;
     while (!mesh_line.at_end()) {
@@ -144,21 +144,21 @@ class Parser {
     }
     Graph graph{Mesh(std::move(axes))};
     while (position_ < text_.size()) {
-      Line line = next();
+      LineCursor line = next();
       if (!line.at_end()) statement(graph, line);
     }
     return graph;
   }
 
  private:
-  Line next() {
+  LineCursor next() {
     const size_t end = std::min(text_.find('\n', position_), text_.size());
-    Line line(text_.substr(position_, end - position_), ++number_);
+    LineCursor line(text_.substr(position_, end - position_), ++number_);
     position_ = end + 1;
     return line;
   }
 
-  void statement(Graph& graph, Line& line) {
+  void statement(Graph& graph, LineCursor& line) {
     for (const Role role :
          {Role::kParameter, Role::kGradient, Role::kOptimizer, Role::kInput, Role::kRounded}) {
       if (!line.accept(fmt::format("{} ", role_name(role)))) continue;
@@ -169,13 +169,13 @@ class Parser {
     }
     if (line.accept("output ")) return graph.mark_output(use(graph, line));
     for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kUpdate}) {
-      Line probe = line;
+      LineCursor probe = line;
       if (probe.accept(phase_name(phase)) && probe.at_end()) return graph.set_phase(phase);
     }
     node(graph, line);
   }
 
-  static ValueId use(const Graph& graph, Line& line) {
+  static ValueId use(const Graph& graph, LineCursor& line) {
     const std::string_view name = line.name();
     if (name == "_") return kNoValue;
     const ValueId id = graph.find(name);
@@ -183,7 +183,7 @@ class Parser {
     return id;
   }
 
-  void node(Graph& graph, Line& line) {
+  void node(Graph& graph, LineCursor& line) {
     std::vector<std::string> names{std::string(line.name())};
     while (line.accept(",")) names.emplace_back(line.name());
     line.expect("=");
@@ -218,8 +218,8 @@ class Parser {
     add(graph, line, *op, std::move(inputs), std::move(attrs), names, types, transient);
   }
 
-  static void add(Graph& graph, const Line& line, const OpDef& op, std::vector<ValueId> inputs,
-                  Attrs attrs, const std::vector<std::string>& names,
+  static void add(Graph& graph, const LineCursor& line, const OpDef& op,
+                  std::vector<ValueId> inputs, Attrs attrs, const std::vector<std::string>& names,
                   const std::vector<TensorType>& types, const std::vector<bool>& transient) {
     for (const std::string& name : names) {
       if (graph.find(name) != kNoValue) line.reject("'{}' is defined twice", name);
@@ -246,6 +246,8 @@ class Parser {
 
 }  // namespace
 
-Graph parse_graph(std::string_view text, const OpTable& ops) { return Parser(text, ops).run(); }
+Graph parse_graph(std::string_view text, const OpTable& ops) {
+  return GraphParser(text, ops).run();
+}
 
 }  // namespace skein

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "skein/base/error.h"
+#include "skein/base/text/visible_text.h"
 #include "skein/jinja/template.h"
 #include "skein/jinja/values/json_value.h"
 #include "skein/jinja/values/text.h"
@@ -21,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const skein::jinja::Template chat({reinterpret_cast<const char*>(data), size}, "fuzz");
     const auto rendered = chat.render(variables, options);
-    if (!skein::jinja::is_valid_utf8(rendered.text)) __builtin_trap();
+    if (!skein::is_valid_utf8(rendered.text)) __builtin_trap();
     int64_t end = 0;
     for (const auto& span : rendered.generations) {
       if (span.begin < end || span.end < span.begin) __builtin_trap();

@@ -86,11 +86,11 @@ std::vector<std::string> decoder_notes(const DecoderConfig& config, const Mesh& 
   }
   const int64_t ranks = vocabulary_ranks(mesh), padded = padded_vocabulary(config, ranks);
   if (padded == config.vocab_size) return notes;
-  notes.push_back(fmt::format(
-      "parallel.tensor = {} does not divide vocab_size {}: in memory the embedding and the head "
-      "are padded to {} rows, of which no token has the last {} and the loss leaves them out; "
-      "checkpoints and exports have {}",
-      ranks, config.vocab_size, padded, padded - config.vocab_size, config.vocab_size));
+  notes.push_back(
+      fmt::format("parallel.tensor = {} does not divide vocab_size {}: in memory the embedding and "
+                  "the head are padded to {} rows; no token has one of the last {}, and the loss "
+                  "leaves them out; checkpoints and exports have {}",
+                  ranks, config.vocab_size, padded, padded - config.vocab_size, config.vocab_size));
   return notes;
 }
 

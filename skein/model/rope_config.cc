@@ -13,17 +13,17 @@ namespace {
 constexpr double kMinTheta = 1, kMaxTheta = 1e15, kMost = 1e6;
 constexpr const char* kOriginal = "original_max_position_embeddings";
 
-struct Type {
+struct RopeType {
   std::string_view name;
   RopeScalingKind kind;
 };
 constexpr std::array kTypes = {
-    Type{"default", RopeScalingKind::kNone},      Type{"linear", RopeScalingKind::kLinear},
-    Type{"dynamic", RopeScalingKind::kDynamic},   Type{"yarn", RopeScalingKind::kYarn},
-    Type{"longrope", RopeScalingKind::kLongrope}, Type{"llama3", RopeScalingKind::kLlama3}};
+    RopeType{"default", RopeScalingKind::kNone},      RopeType{"linear", RopeScalingKind::kLinear},
+    RopeType{"dynamic", RopeScalingKind::kDynamic},   RopeType{"yarn", RopeScalingKind::kYarn},
+    RopeType{"longrope", RopeScalingKind::kLongrope}, RopeType{"llama3", RopeScalingKind::kLlama3}};
 
 std::string_view name_of(RopeScalingKind kind) {
-  for (const Type& type : kTypes) {
+  for (const RopeType& type : kTypes) {
     if (type.kind == kind) return type.name;
   }
   return "default";
@@ -54,7 +54,7 @@ RopeScalingKind parse_type(const ConfigKeys& rope) {
   const std::string key = rope.find("rope_type") != nullptr ? "rope_type" : "type";
   const std::string name = rope.text(key, "default");
   const auto found = std::find_if(kTypes.begin(), kTypes.end(),
-                                  [&](const Type& type) { return type.name == name; });
+                                  [&](const RopeType& type) { return type.name == name; });
   if (found == kTypes.end()) {
     std::string names;
     for (size_t i = 0; i < kTypes.size(); ++i) {

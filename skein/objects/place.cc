@@ -50,7 +50,7 @@ class PlaceVariables {
     if (behind.starts_with('{')) {
       const std::string_view name = name_at(behind.substr(1));
       if (name.empty() || behind.substr(1 + name.size(), 1) != "}") {
-        refuse("what stands behind ${ is no variable: expected ${NAME}, or $$ for a dollar");
+        refuse("the text behind ${ is no variable: expected ${NAME}, or $$ for a dollar");
       }
       text += value_of(std::string(name));
       return 3 + name.size();

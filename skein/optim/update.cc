@@ -51,7 +51,7 @@ class UpdateBuilder {
     for (const Bucket& bucket : make_buckets(graph_, trained, update_bytes(trained))) {
       update(bucket, phase, updated, param_squares);
     }
-    for (Ranges& ranges : gathering_) gather(ranges);
+    for (ParameterRanges& ranges : gathering_) gather(ranges);
     sums_.add_squares(param_squares, updated, "param");
     graph_.mark_output(sums_.of_squares(param_squares, "param"));
     graph_.set_scope({});
@@ -129,7 +129,7 @@ class UpdateBuilder {
   void update(const Bucket& bucket, UpdatePhase& phase, std::vector<ValueId>& updated,
               GlobalSums::Squares& squares) {
     const std::vector<ValueId> weights = updated_weights(bucket, phase);
-    Ranges ranges;
+    ParameterRanges ranges;
     for (size_t i = 0; i < bucket.size(); ++i) {
       if (counts(*bucket[i])) updated.push_back(weights[i]);
       if (graph_.type(weights[i]) == graph_.type(bucket[i]->parameter)) continue;
@@ -147,12 +147,12 @@ class UpdateBuilder {
     }
   }
 
-  struct Ranges {
+  struct ParameterRanges {
     std::vector<ValueId> updated, weights;
   };
 
   // Brings updated ranges one axis nearer to everyone's weights, from the inner axes out.
-  void gather(Ranges& ranges) {
+  void gather(ParameterRanges& ranges) {
     const Placements& wanted = graph_.type(ranges.weights.front()).placements;
     std::vector<int> axes;
     for (const int axis : state_axes_) {
@@ -207,8 +207,8 @@ class UpdateBuilder {
   const UpdateOptions& options_;
   const OptimizerSettings settings_;
   GlobalSums sums_;
-  const std::vector<int> state_axes_;  // over which a rank has a range of optimizer state
-  std::vector<Ranges> gathering_;      // whose way may not be over
+  const std::vector<int> state_axes_;       // over which a rank has a range of optimizer state
+  std::vector<ParameterRanges> gathering_;  // whose way may not be over
   ValueId learning_rate_ = kNoValue;
   ValueId step_ = kNoValue;
   ValueId num_tokens_ = kNoValue;

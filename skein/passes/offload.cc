@@ -39,7 +39,7 @@ class Offloader {
     int chunk = -1;
     bool stays = false;
   };
-  struct Copy {
+  struct OffloadedValue {
     ValueId value;
     int used;  // the first backward node that reads it
     ValueId stashed = kNoValue;
@@ -92,9 +92,9 @@ class Offloader {
         if (id == kNoValue || copy_of_.contains(id) || !goes(storage_of(id))) continue;
         // What backward itself wrote in place over a fetched value is not a forward value.
         if (nodes_[graph_.value(id).producer].phase != Phase::kForward) continue;
-        const auto same = std::find_if(copies_.begin(), copies_.end(), [&](const Copy& copy) {
-          return shows_the_same(copy.value, id);
-        });
+        const auto same = std::find_if(
+            copies_.begin(), copies_.end(),
+            [&](const OffloadedValue& copy) { return shows_the_same(copy.value, id); });
         copy_of_[id] = static_cast<size_t>(same - copies_.begin());
         if (same == copies_.end()) copies_.push_back({id, static_cast<int>(i)});
       }
@@ -174,7 +174,7 @@ class Offloader {
   }
 
   void begin_stash(size_t index, const Node& beside) {
-    Copy& copy = copies_[index];
+    OffloadedValue& copy = copies_[index];
     append_node(beside, [&] {
       copy.stashed = stash(graph_, copy.value, channel(index), "stash." + name(copy));
     });
@@ -183,13 +183,13 @@ class Offloader {
     append_node(beside, [&] { end_stash(graph_, copies_[index].value, channel(index)); });
   }
   void begin_fetch(size_t index, const Node& beside) {
-    Copy& copy = copies_[index];
+    OffloadedValue& copy = copies_[index];
     append_node(beside, [&] {
       copy.fetched = fetch(graph_, copy.stashed, way_back(index), "begin_fetch." + name(copy));
     });
   }
   void finish_fetch(size_t index, const Node& beside) {
-    Copy& copy = copies_[index];
+    OffloadedValue& copy = copies_[index];
     append_node(beside, [&] {
       copy.fetched = end_fetch(graph_, copy.fetched, way_back(index), "fetch." + name(copy));
     });
@@ -197,7 +197,9 @@ class Offloader {
 
   static int64_t channel(size_t copy) { return kFirstChannel + static_cast<int64_t>(copy); }
   int64_t way_back(size_t copy) const { return channel(copies_.size() + copy); }
-  const std::string& name(const Copy& copy) const { return graph_.value(copy.value).name; }
+  const std::string& name(const OffloadedValue& copy) const {
+    return graph_.value(copy.value).name;
+  }
 
   // The nodes get the scope, phase and chunk of `beside`.
   template <typename Append>
@@ -215,7 +217,7 @@ class Offloader {
   const StorageAssignment assignment_;
   std::vector<Life> lives_;  // by storage
   std::set<int> waiting_;    // chunks whose backward first waits for another stage
-  std::vector<Copy> copies_;
+  std::vector<OffloadedValue> copies_;
   std::map<ValueId, size_t> copy_of_;
   AtNode begins_behind_, ends_behind_, begins_before_, ends_before_;
   std::vector<Node> order_;

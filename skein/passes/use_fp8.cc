@@ -52,7 +52,7 @@ class Rounder {
   }
 
  private:
-  struct Found {
+  struct Fp8Operand {
     ValueId largest = kNoValue;
     ValueId rounded = kNoValue;  // where it is kept
   };
@@ -74,7 +74,7 @@ class Rounder {
 
   // By the ops that make operands where these can, and before `reader` by one that looks through
   // the others.
-  Found looked_for(const std::vector<ValueId>& operands, const Node& reader) {
+  Fp8Operand looked_for(const std::vector<ValueId>& operands, const Node& reader) {
     graph_.set_scope(reader.scope);
     graph_.set_phase(reader.phase);
     std::vector<ValueId> parts;
@@ -131,7 +131,7 @@ class Rounder {
     });
   }
 
-  Found kept(const std::vector<ValueId>& weights) {
+  Fp8Operand kept(const std::vector<ValueId>& weights) {
     int64_t elements = 0;
     for (const ValueId id : weights) {
       elements += graph_.type(id).local_shape(graph_.mesh()).num_elements();
@@ -149,7 +149,7 @@ class Rounder {
   const Fp8Options& options_;
   std::vector<Node> order_;
   std::map<ValueId, size_t> maker_of_;  // where in order_
-  std::map<std::vector<ValueId>, Found> found_;
+  std::map<std::vector<ValueId>, Fp8Operand> found_;
 };
 
 }  // namespace

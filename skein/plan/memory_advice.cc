@@ -236,7 +236,7 @@ MemoryAdvice advise(const PlanRequest& request, const Plan& plan) {
 std::string advice_text(const MemoryAdvice& advice, const Plan& plan) {
   const int64_t needed = tightest(plan.memory).needed_bytes;
   std::string text;
-  if (!advice.fits.empty()) text += "What would make it fit\n";
+  if (!advice.fits.empty()) text += "Changes that make it fit\n";
   for (const auto& change : advice.fits) text += line_of(change, needed);
   if (advice.fits.empty() && !advice.smallest.settings.empty()) {
     text += fmt::format("No setting makes it fit: the least is {}, {} too much, with {}\n",

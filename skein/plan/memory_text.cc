@@ -79,8 +79,9 @@ std::string memory_table(const Plan& plan) {
                   table(largest, kernels_text(plan)));
   if (plan.copies == 0) return text;
   return text + line_of("copies", plan.copies * largest.snapshot_bytes,
-                        plan.needs_copies ? "host: of the state, to go on from after a failure"
-                                          : "host: of the state, left out where it is not free");
+                        plan.needs_copies
+                            ? "host: copies of the state, for resuming after a failure"
+                            : "host: of the state, left out where it is not free");
 }
 
 std::string memory_text(const Plan& plan) {

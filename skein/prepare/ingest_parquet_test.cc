@@ -134,7 +134,7 @@ TEST_F(IngestParquet, CompressedArrowMayBeABomb) {
   ASSERT_NE(at, std::string::npos);
   bytes.replace(at, sizeof(int64_t), as_bytes(int64_t{2'000'000'000}));
   EXPECT_THAT(error_of({write("bomb.arrow", bytes)}),
-              AllOf(HasSubstr("bomb.arrow: what is decoded at once takes more than 1073741824"),
+              AllOf(HasSubstr("bomb.arrow: one batch takes more than 1073741824"),
                     HasSubstr("--max-expansion 0")));
 }
 

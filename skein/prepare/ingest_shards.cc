@@ -74,7 +74,7 @@ void check_shard_set(const Place& out, int64_t num_shards, const std::string& li
     fail(ErrorCode::kUsage,
          "--out {}: holds {} of another list of inputs, or made with other options ({}), than this "
          "one ({}), so that files would be in two shards, or in none: expected the same names, "
-         "sizes and options on every machine; --overwrite on every machine makes all shards anew",
+         "sizes and options on every machine; --overwrite on every machine makes all shards again",
          out.text(), shard.shard.filename().string(), shard.of, list);
   }
 }

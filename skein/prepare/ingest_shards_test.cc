@@ -49,7 +49,7 @@ TEST_F(IngestShards, OfOtherListsOfInputsAreRefusedWhereRead) {
   write("in/a.txt", "a");
   ASSERT_EQ(make({2, 1, 2}, true), "");
   const auto refused = AllOf(HasSubstr("part-00001-of-00002.arrow is of another list of inputs"),
-                             HasSubstr("anew, with --overwrite"));
+                             HasSubstr("again, with --overwrite"));
   EXPECT_THAT(test::error_of([&] { Corpus{shards()}; }), refused);
   EXPECT_THAT(error_of({shards()}), refused);
   EXPECT_THAT(test::error_of([&] { dedup({shards()}, out(), {}); }), refused);

@@ -45,7 +45,7 @@ bool exists(const Place& place) {
   }
   fail(ErrorCode::kUsage,
        "{} {}: exists, made of other inputs or with other options, or inputs have changed since: "
-       "--overwrite makes it anew, or name another {}",
+       "--overwrite makes it again, or name another {}",
        option, place.text(), thing);
 }
 

@@ -73,7 +73,7 @@ PieceReport report_from(const Json& json) {
 
 [[noreturn]] void fail_damaged(const fs::path& stem) {
   fail(ErrorCode::kCorrupt,
-       "{}.*: damaged, its parts disagree: remove the folder {} and begin anew", stem.string(),
+       "{}.*: damaged, its parts disagree: remove the folder {} and begin again", stem.string(),
        stem.parent_path().string());
 }
 

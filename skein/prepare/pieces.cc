@@ -205,8 +205,9 @@ std::string Pieces::kept() const {
   const auto num_done = std::count_if(pieces_.begin(), pieces_.end(),
                                       [](const PieceState& piece) { return piece.is_done; });
   if (num_done == 0) return "";
-  return fmt::format("; {} of {} pieces are finished and stay in {}: another try goes on there",
-                     num_done, num_mine(), folder_.path().string());
+  return fmt::format(
+      "; {} of {} pieces are finished and stay in {}: another try continues from them", num_done,
+      num_mine(), folder_.path().string());
 }
 
 void Pieces::remove_all(const fs::path& work_folder) {

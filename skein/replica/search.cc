@@ -155,17 +155,17 @@ ReplicaFindings look_at_replicas(const ReplicaPlace& place) {
 std::string ReplicaSave::name() const { return fmt::format("the copy of step {} in memory", step); }
 
 std::optional<ReplicaSave> newest_whole(std::span<const ReplicaFindings> findings) {
-  struct Found {
+  struct StoredPart {
     ReplicaLabel label;
     ReplicaEndpoint endpoint;
   };
   // Timeline, step, number, name, ranks: what went on after a roll-back goes before what was left.
   using Id = std::tuple<int64_t, int64_t, int64_t, std::string, int32_t>;
-  std::map<Id, std::map<int, Found>> saves;
+  std::map<Id, std::map<int, StoredPart>> saves;
   for (const ReplicaFindings& of_worker : findings) {
     for (const ReplicaLabel& label : of_worker.good) {
       saves[{label.timeline, label.step, label.number, label.save, label.num_ranks}].try_emplace(
-          label.rank, Found{label, of_worker.endpoint});
+          label.rank, StoredPart{label, of_worker.endpoint});
     }
   }
   for (auto it = saves.rbegin(); it != saves.rend(); ++it) {

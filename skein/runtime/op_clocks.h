@@ -8,7 +8,7 @@
 // Waiting  the second number of /proc/self/task/TID/schedstat. Where the kernel does not count it,
 //          and with more than 8 threads, the time in which the calling thread did not compute: it
 //          waited itself, or slept until the others were done. That overlooks waits that are
-//          shorter than OpenMP's spins (base/machine/brief_spins.h)
+//          shorter than OpenMP's spins (base/machine/short_spins.h)
 // Limits   of more than 8 threads 8 are asked for their processor time: threads share an op evenly.
 //          An op of many milliseconds seldom runs undisturbed on a busy machine; its least may be
 //          10 % too high

@@ -21,37 +21,37 @@ constexpr int64_t kMaxFileBytes = int64_t{1} << 20;
 
 constexpr std::string_view kOps = "ops";  // a section with free keys
 
-enum class Range { kPositive, kNotNegative, kShare };
+enum class AllowedNumbers { kPositive, kNotNegative, kShare };
 
 // A key of the file, and the value that it sets.
-struct Field {
+struct HardwareKey {
   std::string_view section;  // "": before the first section
   std::string_view key;
   std::variant<std::string*, int64_t*, double*, bool*> value;
-  Range range = Range::kPositive;
+  AllowedNumbers range = AllowedNumbers::kPositive;
   bool optional = false;
 };
 
-std::vector<Field> fields_of(Hardware& h) {
+std::vector<HardwareKey> fields_of(Hardware& h) {
   return {
       {"", "name", &h.name},
       {"", "devices_per_node", &h.devices_per_node},
-      {"", "concurrent_devices", &h.concurrent_devices, Range::kPositive, true},
-      {"", "host_memory_bytes", &h.host_memory_bytes, Range::kPositive, true},
-      {"", "unified_memory", &h.unified_memory, Range::kPositive, true},
+      {"", "concurrent_devices", &h.concurrent_devices, AllowedNumbers::kPositive, true},
+      {"", "host_memory_bytes", &h.host_memory_bytes, AllowedNumbers::kPositive, true},
+      {"", "unified_memory", &h.unified_memory, AllowedNumbers::kPositive, true},
       {"device", "memory_bytes", &h.memory_bytes},
       {"device", "memory_bytes_per_s", &h.memory_bytes_per_s},
-      {"device", "launch_s", &h.launch_s, Range::kNotNegative},
+      {"device", "launch_s", &h.launch_s, AllowedNumbers::kNotNegative},
       {"bf16", "flops_per_s", &h.bf16.flops_per_s},
       {"bf16", "peak_flops_per_s", &h.bf16.peak_flops_per_s},
       {"f32", "flops_per_s", &h.f32.flops_per_s},
       {"f32", "peak_flops_per_s", &h.f32.peak_flops_per_s},
-      {"fp8", "flops_per_s", &h.fp8_flops_per_s, Range::kPositive, true},
+      {"fp8", "flops_per_s", &h.fp8_flops_per_s, AllowedNumbers::kPositive, true},
       {"intra_node", "bytes_per_s", &h.intra_node.bytes_per_s},
-      {"intra_node", "latency_s", &h.intra_node.latency_s, Range::kNotNegative},
+      {"intra_node", "latency_s", &h.intra_node.latency_s, AllowedNumbers::kNotNegative},
       {"inter_node", "bytes_per_s", &h.inter_node.bytes_per_s},
-      {"inter_node", "latency_s", &h.inter_node.latency_s, Range::kNotNegative},
-      {"communication", "overlap", &h.overlap, Range::kShare, true},
+      {"inter_node", "latency_s", &h.inter_node.latency_s, AllowedNumbers::kNotNegative},
+      {"communication", "overlap", &h.overlap, AllowedNumbers::kShare, true},
   };
 }
 
@@ -61,24 +61,24 @@ bool may_be_absent(std::string_view section, const Hardware& hardware) {
   return section == "inter_node" || (section == "intra_node" && hardware.devices_per_node == 1);
 }
 
-std::string full_name(const Field& field) {
+std::string full_name(const HardwareKey& field) {
   return field.section.empty() ? std::string(field.key)
                                : fmt::format("{}.{}", field.section, field.key);
 }
 
-bool in_range(double value, Range range) {
+bool in_range(double value, AllowedNumbers range) {
   if (!std::isfinite(value)) return false;
-  if (range == Range::kShare) return value >= 0 && value <= 1;
-  return range == Range::kPositive ? value > 0 : value >= 0;
+  if (range == AllowedNumbers::kShare) return value >= 0 && value <= 1;
+  return range == AllowedNumbers::kPositive ? value > 0 : value >= 0;
 }
 
-std::string_view describe(Range range) {
+std::string_view describe(AllowedNumbers range) {
   switch (range) {
-    case Range::kPositive:
+    case AllowedNumbers::kPositive:
       return "above 0";
-    case Range::kNotNegative:
+    case AllowedNumbers::kNotNegative:
       return "from 0";
-    case Range::kShare:
+    case AllowedNumbers::kShare:
       return "from 0 to 1";
   }
   return "";
@@ -89,9 +89,9 @@ std::string line_of(const toml::node& node, const std::string& file) {
 }
 
 // Stores one value, or throws saying what was expected.
-struct Store {
+struct KeySetter {
   const toml::node& node;
-  const Field& field;
+  const HardwareKey& field;
   const std::string& file;
 
   void operator()(std::string* target) const {
@@ -136,17 +136,17 @@ struct Store {
        fmt::join(known, ", "));
 }
 
-void check_names(const toml::table& document, std::span<const Field> fields,
+void check_names(const toml::table& document, std::span<const HardwareKey> fields,
                  const std::string& file) {
   const auto keys_of = [&](std::string_view section) {
     std::vector<std::string_view> keys;
-    for (const Field& field : fields) {
+    for (const HardwareKey& field : fields) {
       if (field.section == section) keys.push_back(field.key);
     }
     return keys;
   };
   std::vector<std::string_view> top = keys_of("");
-  for (const Field& field : fields) {
+  for (const HardwareKey& field : fields) {
     if (!field.section.empty() && top.back() != field.section) top.push_back(field.section);
   }
   top.push_back(kOps);
@@ -177,8 +177,8 @@ void read_op_factors(const toml::table& document, Hardware& hardware, const std:
          kOps);
   }
   for (const auto& [key, value] : *node->as_table()) {
-    const Field field{kOps, key.str(), &hardware.op_factors[std::string(key.str())]};
-    std::visit(Store{value, field, file}, field.value);
+    const HardwareKey field{kOps, key.str(), &hardware.op_factors[std::string(key.str())]};
+    std::visit(KeySetter{value, field, file}, field.value);
   }
 }
 
@@ -229,13 +229,13 @@ struct Print {
 Hardware parse_hardware(std::string_view text, const std::string& name) {
   const toml::table document = parse_toml(text, name);
   Hardware hardware;
-  const std::vector<Field> fields = fields_of(hardware);
+  const std::vector<HardwareKey> fields = fields_of(hardware);
   check_names(document, fields, name);
-  for (const Field& field : fields) {
+  for (const HardwareKey& field : fields) {
     const toml::table* section =
         field.section.empty() ? &document : document.get_as<toml::table>(field.section);
     if (const toml::node* node = section ? section->get(field.key) : nullptr) {
-      std::visit(Store{*node, field, name}, field.value);
+      std::visit(KeySetter{*node, field, name}, field.value);
     } else if (!field.optional && (section || !may_be_absent(field.section, hardware))) {
       fail(ErrorCode::kUsage, "{}: {} is missing: add it to {}", name, full_name(field),
            field.section.empty() ? "the top of the file" : fmt::format("[{}]", field.section));
@@ -261,7 +261,7 @@ Hardware load_hardware(const fs::path& path) {
 std::string hardware_text(const Hardware& hardware) {
   Hardware copy = hardware;
   std::string text, last_section;
-  for (const Field& field : fields_of(copy)) {
+  for (const HardwareKey& field : fields_of(copy)) {
     const bool no_link = (field.section == "inter_node" && copy.inter_node.bytes_per_s == 0) ||
                          (field.section == "intra_node" && copy.intra_node.bytes_per_s == 0);
     // Keys with their default value are left out.

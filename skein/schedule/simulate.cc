@@ -11,9 +11,9 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int64_t kNoTask = -1;
 
-class Simulation {
+class PipelineSimulation {
  public:
-  Simulation(const std::vector<std::vector<Task>>& lists, const StepTimes& times)
+  PipelineSimulation(const std::vector<std::vector<Task>>& lists, const StepTimes& times)
       : lists_(lists),
         times_(times),
         num_chunks_(static_cast<int64_t>(times.chunks.size())),
@@ -189,7 +189,7 @@ class Simulation {
 }  // namespace
 
 StepTimeline simulate(const std::vector<std::vector<Task>>& stages, const StepTimes& times) {
-  return Simulation(stages, times).run();
+  return PipelineSimulation(stages, times).run();
 }
 
 StepTimeline simulate(const PipelineShape& shape, const StepTimes& times) {

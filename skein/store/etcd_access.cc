@@ -21,16 +21,16 @@ std::string variable(const char* name) {
 }
 
 // A setting, and what it is called where it was found.
-struct Named {
+struct NamedSetting {
   std::string value, name;
 };
 
-Named either(const std::string& value, const char* key, const char* variable_name) {
+NamedSetting either(const std::string& value, const char* key, const char* variable_name) {
   if (!value.empty()) return {value, key};
   return {variable(variable_name), variable_name};
 }
 
-FileDescriptor open_named(const Named& file) {
+FileDescriptor open_named(const NamedSetting& file) {
   try {
     return open_to_read(file.value);
   } catch (const Error& error) {
@@ -39,7 +39,7 @@ FileDescriptor open_named(const Named& file) {
   }
 }
 
-std::string text_of(const Named& file, bool is_secret) {
+std::string text_of(const NamedSetting& file, bool is_secret) {
   const FileDescriptor open = open_named(file);
   struct stat status {};
   if (::fstat(open.get(), &status) != 0) {
@@ -55,7 +55,7 @@ std::string text_of(const Named& file, bool is_secret) {
   return read_file(open, file.value, kMaxFileBytes);
 }
 
-void check_pem(const Named& file, const char* what) {
+void check_pem(const NamedSetting& file, const char* what) {
   if (file.value.empty()) return;
   if (text_of(file, /*is_secret=*/false).find("-----BEGIN ") != std::string::npos) return;
   fail(ErrorCode::kUsage, "{} is {}, which holds no {} in PEM (\"-----BEGIN …\")", file.name,
@@ -63,13 +63,13 @@ void check_pem(const Named& file, const char* what) {
 }
 
 void find_certificates(const EtcdSettings& settings, EtcdAccess& access) {
-  const Named ca = either(settings.ca_file, "launch.etcd_ca_file", "ETCDCTL_CACERT");
+  const NamedSetting ca = either(settings.ca_file, "launch.etcd_ca_file", "ETCDCTL_CACERT");
   const bool is_configured = !settings.cert_file.empty() || !settings.key_file.empty();
   const auto own = [&](const std::string& value, const char* key, const char* name) {
-    return is_configured ? Named{value, key} : Named{variable(name), name};
+    return is_configured ? NamedSetting{value, key} : NamedSetting{variable(name), name};
   };
-  const Named cert = own(settings.cert_file, "launch.etcd_cert_file", "ETCDCTL_CERT");
-  const Named key = own(settings.key_file, "launch.etcd_key_file", "ETCDCTL_KEY");
+  const NamedSetting cert = own(settings.cert_file, "launch.etcd_cert_file", "ETCDCTL_CERT");
+  const NamedSetting key = own(settings.key_file, "launch.etcd_key_file", "ETCDCTL_KEY");
   if (cert.value.empty() != key.value.empty()) {
     fail(ErrorCode::kUsage, "{} is set and {} is not: a certificate is of use only with its key",
          cert.value.empty() ? key.name : cert.name, cert.value.empty() ? cert.name : key.name);
@@ -100,7 +100,7 @@ void find_user(const EtcdSettings& settings, bool is_encrypted, EtcdAccess& acce
   }
   const size_t colon = given.find(':');
   access.user = settings.user.empty() ? given.substr(0, colon) : settings.user;
-  const Named file = {settings.password_file, "launch.etcd_password_file"};
+  const NamedSetting file = {settings.password_file, "launch.etcd_password_file"};
   if (!file.value.empty()) {
     access.password = text_of(file, /*is_secret=*/true);
     access.password.resize(access.password.find_last_not_of("\r\n") + 1);

@@ -92,18 +92,18 @@ class SignedStore : public KeyValueStore {
     const std::optional<std::string> run = store_->read(kRun);
     if (!run || opened(kRun, *run)) return;
     fail(ErrorCode::kUsage,
-         "{} was made anew since this machine came, with another secret than the one that it has "
-         "from {}: expected one secret for all machines of a run; the folder of the rendezvous may "
-         "have been removed while it was in use. Stop `skein train` on every machine, then start "
-         "it again on each",
+         "{} was made again since this machine came, with another secret than the secret that this "
+         "machine has from {}: expected one secret for all machines of a run; the folder of the "
+         "rendezvous may have been removed while it was in use. Stop `skein train` on every "
+         "machine, then start it again on each",
          text(), secret_.source());
   }
   std::string not_signed(const std::string& name) const {
     return fmt::format(
         "{}/{} is not signed with the run's secret that this machine has from {}: it is torn, "
-        "another run's, or of a machine with another secret, as one has that was here before the "
-        "folder of the rendezvous was removed and made anew. If so, stop `skein train` on every "
-        "machine, then start it again on each",
+        "another run's, or of a machine with another secret, such as a machine that was here "
+        "before the folder of the rendezvous was removed and made again. If so, stop `skein train` "
+        "on every machine, then start it again on each",
         text(), name, secret_.source());
   }
 

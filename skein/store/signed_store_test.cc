@@ -74,7 +74,7 @@ TEST_P(SignedStores, APlaceThatWasMadeAnewIsSaidToBe) {
   EXPECT_TRUE(ours->entries("host-").empty());
   kind_->write_raw("start-0001", "run", "skein");
   EXPECT_THAT(error_of([&] { ours->entries("host-"); }),
-              AllOf(HasSubstr("start-0001 was made anew"), HasSubstr("from ours"),
+              AllOf(HasSubstr("start-0001 was made again"), HasSubstr("from ours"),
                     HasSubstr("Stop `skein train` on every machine")));
 }
 

@@ -63,8 +63,8 @@ std::string of_server(const TlsFailure& failure, const HttpCertificates& certifi
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
       return fmt::format(
-          "its certificate is not signed by an authority of {}: name the file of the "
-          "one that did in launch.etcd_ca_file or ETCDCTL_CACERT",
+          "its certificate is not signed by an authority of {}: name the file of the signing "
+          "authority in launch.etcd_ca_file or ETCDCTL_CACERT",
           certificates.ca_file.empty() ? "this system" : certificates.ca_file);
     default:
       return fmt::format("its certificate is not good ({}); {}", failure.text, show);
@@ -87,8 +87,8 @@ std::string of_this_machine(const TlsFailure& failure, const HttpCertificates& c
         file, file);
   }
   return fmt::format(
-      "it refuses the certificate of this machine, {} ({}): expected one that an "
-      "authority signed which etcd knows (--trusted-ca-file), for clients",
+      "it refuses the certificate of this machine, {} ({}): expected a certificate for clients, "
+      "signed by an authority that etcd knows (--trusted-ca-file)",
       file, failure.text);
 }
 

@@ -117,8 +117,8 @@ void Membership::judge_failure(GenerationRecord& next) const {
              options_.max_hosts == 1 && !has_spare(*cause)) {
     next.verdict = Verdict{
         kExitFailed,
-        fmt::format("{}\nThis machine had wrong bits before, and there is no other one to go on "
-                    "with: test its memory and processors, or train on another machine",
+        fmt::format("{}\nThis machine had wrong bits before, and there is no other one to "
+                    "continue with: test its memory and processors, or train on another machine",
                     cause->message)};
   } else if (comes_again(cause->ending, next.best_step) &&
              next.same_failures >= options_.same_failures) {
@@ -131,7 +131,7 @@ void Membership::judge_failure(GenerationRecord& next) const {
     const char* why =
         options_.max_restarts == 0 ? "allows no restart" : "restarts in a row brought no new step";
     next.verdict = Verdict{kExitFailed,
-                           fmt::format("{}; launch.max_restarts = {} {}: the same command goes on "
+                           fmt::format("{}; launch.max_restarts = {} {}: the same command resumes "
                                        "from the newest checkpoint",
                                        cause->message, options_.max_restarts, why)};
   }

@@ -168,7 +168,7 @@ void Supervisor::obey_the_store(Millis now) {
   if (newest->verdict && !workers_.run()) {
     leave(newest->verdict->exit_code, newest->verdict->message, now);
   } else if (workers_.run() && newest->number > workers_.generation()) {
-    workers_.end(Ending::kLostPeer, "the other machines went on without this one", true, now);
+    workers_.end(Ending::kLostPeer, "the other machines continued without this one", true, now);
   } else if (workers_.run() && newest->number == workers_.generation()) {
     watch_members(*newest, now);
   } else if (!workers_.run() && !newest->verdict && newest->number > link_.record().ended &&

@@ -183,7 +183,7 @@ TEST_F(Supervised, WrongBitsAreAnAccidentUntilTheyComeBack) {
       << "the third time";
   EXPECT_EQ(last_.exit_code, 1);
   EXPECT_THAT(last_.text, HasSubstr("bits at 10000"));
-  EXPECT_THAT(last_.text, HasSubstr("no other one to go on with"));
+  EXPECT_THAT(last_.text, HasSubstr("no other one to continue with"));
 }
 
 TEST_F(Supervised, WrongBitsThatComeBackSoonLeaveTheHostOutForGood) {

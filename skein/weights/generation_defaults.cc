@@ -8,9 +8,9 @@
 namespace skein {
 namespace {
 
-class Reader {
+class DefaultsReader {
  public:
-  Reader(const Json& json, const std::string& file) : json_(json), file_(file) {}
+  DefaultsReader(const Json& json, const std::string& file) : json_(json), file_(file) {}
 
   std::optional<double> number(const char* key, double least, double most) const {
     if (!has(key)) return std::nullopt;
@@ -69,7 +69,7 @@ GenerationDefaults generation_defaults(const ModelSource& source) {
   if (!json.is_object()) {
     fail(ErrorCode::kInvalid, "{}: expected a JSON object", defaults.file);
   }
-  const Reader reader(json, defaults.file);
+  const DefaultsReader reader(json, defaults.file);
   if (auto ids = reader.ids("eos_token_id"); !ids.empty()) defaults.eos_ids = std::move(ids);
   defaults.do_sample = reader.flag("do_sample");
   defaults.temperature = reader.number("temperature", 0, 1e6);

@@ -144,11 +144,11 @@ void warn_of_unknown_keys(const fs::path& folder, const DecoderConfig& config) {
 
 // The folder itself where it is a Hugging Face model, else the checkpoint, of a run the newest.
 // `named` may be a checkpoint that is being renamed just now (checkpoint/find/search.h).
-struct Found {
+struct SourceFolder {
   fs::path folder;
   bool is_hugging_face = false;
 };
-Found find_source(const fs::path& named) {
+SourceFolder find_source(const fs::path& named) {
   const fs::path folder = find_checkpoint(named);
   require_folder(folder);
   if (is_stored(folder / "manifest.json")) return {folder};

@@ -17,9 +17,15 @@ namespace cuda_emulation {
 
 [[noreturn]] void die(const char* what);
 
-// A GPU's shared memory has small addresses. Here they are the low 18 bits of the true one, and a
-// true one is found again near that which was asked for last: what kernels declare is less than
-// half of that. Dynamic memory begins at such an address 0, and may be all of it.
+// A GPU's shared memory has 18-bit addresses, and descriptors hold those alone. shared_address()
+// keeps the low 18 bits of a pointer, and remembers the pointer. at_shared() restores the high
+// bits: dynamic memory begins at a multiple of 2^18, so an address of it is an offset; statically
+// declared memory takes less than half of 2^18, so its pointer is the nearest to the remembered
+// pointer.
+//
+// So a kernel may not mix the two kinds: a descriptor of one kind is wrong once shared_address()
+// was called for the other. The remembered pointer is global because a descriptor has no bits for
+// it.
 constexpr uintptr_t kSharedWindow = uintptr_t{1} << 18;
 inline const char*& last_shared() {
   static const char* last = nullptr;

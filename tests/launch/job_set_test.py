@@ -7,6 +7,7 @@ Judges: the published schema of JobSet (kubeflow-trainer-api holds it as classes
 (kubernetes-validate), which know every field and refuse others. The rest of this file is what the manifest
 means: rules that the schemas cannot know. Ends with 77, skipped, where the schemas are not installed.
 """
+import json
 import os
 import subprocess
 import sys
@@ -16,7 +17,6 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path.insert(0, os.path.join(ROOT, ".deps", "kubernetes-schemas-1"))
 try:
     import kubernetes_validate
-    import yaml
     from kubeflow_trainer_api.models.jobset_v1alpha2_job_set import JobsetV1alpha2JobSet
 except ImportError as missing:
     print(f"skipped: {missing}: scripts/test_tools.sh installs it")
@@ -57,6 +57,12 @@ def manifest(skein, folder, nodes, kind, *options, threads=2, image=("--image", 
         out.write(MODEL)
     command = [skein, "launch", "--jobset", config, "--print", *image, *options]
     return subprocess.run(command, capture_output=True, text=True)
+
+
+def items(printed):
+    listed = json.loads(printed)
+    assert (listed["apiVersion"], listed["kind"]) == ("v1", "List"), listed
+    return listed["items"]
 
 
 def lost(given, kept, place=""):
@@ -120,16 +126,14 @@ def main():
                 ("2:4", 2, 4, "cpu", ["--namespace", "training", "--resource", "memory=64Gi", "--cpus", "32"])]:
             done = manifest(skein, folder, nodes, kind, *volume, *options)
             assert done.returncode == 0, done.stderr
-            page = done.stdout.splitlines()[0].split()[-1]
-            assert page == "docs/installing.md#container" and "\n## Container\n" in read("docs/installing.md"), page
-            config_map, job_set = yaml.safe_load_all(done.stdout)
+            config_map, job_set = items(done.stdout)
             check_schemas(config_map, job_set)
             check_meaning(config_map, job_set, most, fewest)
             check_configuration(skein, folder, config_map)
         # A pod computes with what it asks for: a worker's share of it, where nobody says how many threads.
         for options, cpus, threads in [([], "8", 1), (["--cpus", "32"], "32", 4), (["--cpus", "4"], "4", 1)]:
             done = manifest(skein, folder, "1", "cpu", *volume, *options, threads=0)
-            config_map, job_set = yaml.safe_load_all(done.stdout)
+            config_map, job_set = items(done.stdout)
             pod = job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
             assert str(pod["containers"][0]["resources"]["requests"]["cpu"]) == cpus, pod
             assert f"\nthreads = {threads}\n" in config_map["data"]["config.toml"], config_map
@@ -141,6 +145,7 @@ def main():
             assert done.returncode == 2 and said in done.stderr and done.stdout == "", done.stderr
         done = manifest(skein, folder, "1", "cpu", *volume, image=())
         assert done.returncode == 2 and 'docs/installing.md, "Container", says how one is made' in done.stderr, done.stderr
+        assert "\n## Container\n" in read("docs/installing.md")
     print("the JobSets are valid")
     return 0
 

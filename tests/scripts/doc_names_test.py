@@ -8,7 +8,7 @@
 * docs/promises.md says that `ctest -R NAME` runs what it names, so it names no program of tests
   (`plan_parallel_test`).
 * The number of lines of the tour in docs/architecture.md is right to a tenth.
-* The number of schedules of faults in docs/reliability.md is what simulation_test.cc runs.
+* The number of schedules of faults in docs/failures_tested.md is what simulation_test.cc runs.
 
 Exit code 0: all of it holds; 1: each line says what does not, and what is there.
 """
@@ -73,7 +73,7 @@ def wrong_schedules():
     begin, end = re.search(r"FaultSchedules, testing::Range\((\d+), (\d+)\)", source).groups()
     schedules = f"{each * (int(end) - int(begin)):,}"
     for name, text in (("simulation_test.cc", source),
-                       ("reliability.md", (ROOT / "docs/reliability.md").read_text())):
+                       ("failures_tested.md", (ROOT / "docs/failures_tested.md").read_text())):
         for said in re.findall(r"([\d,]+) schedules of faults", text):
             if said != schedules:
                 yield f"{name}: {said} schedules of faults, where the test runs {schedules}"

@@ -50,6 +50,7 @@ violation "$pages/x.md" 'names skein/base/unit.h, which' 'See `skein/base/unit.h
 violation "$pages/x.md" 'names scripts/\*.py2' '`scripts/*.py2` and `scripts/lint.sh --tidy`.'
 violation "$pages/x.md" ':1: go on: "goes on": write it as' 'The run goes' 'on, `what is not`.'
 violation "$pages/x.md" ':7: what is: "What lies"' '```' 'anew' '```' '<!-- prose: off -->' 'anew <!-- prose: on -->' 'What lies there?' 'What lies there.'
+violation skein/base/x.cc ':1: anew: "anew": write it as' 'const char* f() { return "Begin anew, or goodness"; }  // anew'
 violation skein/base/x.cc "speaks of $pages/that.md" "// Format: $pages/that.md"
 violation skein/base/x.cc 'open it with' 'int f(const char* path) { return ::open(path, 0); }'
 violation skein/base/x.cc 'open it with' 'std::ifstream file("x");'

@@ -190,7 +190,7 @@ def says_what_is_lost(folder):
     """A worker that had been struck when the signal came cannot save."""
     logs = [(pathlib.Path(folder) / name).read_text() for name in os.listdir(folder) if name.startswith("node-struck")]
     return any(words in log for log in logs
-               for words in ("goes on from the newest checkpoint", "the run stops between two generations"))
+               for words in ("resumes from the newest checkpoint", "the run stops between two generations"))
 
 
 def soak(args):

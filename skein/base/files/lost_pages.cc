@@ -115,7 +115,7 @@ void require_no_lost_pages() {
     }
     fail(ErrorCode::kIo,
          "{}: a part of its {} bytes cannot be read: its disk failed, or the file was cut and "
-         "written anew: see dmesg, or put back what it was, and start again",
+         "rewritten: see dmesg, or restore the file, and start again",
          at->path.string(), expected);
   }
 }

@@ -61,7 +61,7 @@ std::string WatchedFile::check() const {
   if (!is_unchanged(now, opened_)) {
     fail(ErrorCode::kInvalid,
          "{}: was changed while it was read: {} were opened, and it is {} by now; expected one "
-         "text through all of the run: put back the one that it began with, and start again",
+         "text through all of the run: restore the text that the run began with, and start again",
          map_.path().string(), text_of(opened_), text_of(now));
   }
   if (is_here) return "";

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kDeleted = " (deleted)";  // what the kernel appends
 constexpr std::string_view kProgramName = "--argv0";
 
-struct Program {
+struct StartedProgram {
   std::string file;                 // as the kernel names it; ends with kDeleted where it is gone
   std::vector<std::string> loader;  // and its options; empty: it was started by itself
 };
@@ -28,11 +28,11 @@ std::string without_mark(const std::string& file) {
 }
 
 // The file of the code itself. Without /proc, the file that was executed.
-Program find_program() {
+StartedProgram find_program() {
   std::error_code error;
   const std::string executed = fs::read_symlink(kProgramToStart, error).string();
   const auto here = reinterpret_cast<uintptr_t>(&find_program);
-  Program program{mapped_file(read_file_if_any("/proc/self/maps"), here), {}};
+  StartedProgram program{mapped_file(read_file_if_any("/proc/self/maps"), here), {}};
   if (program.file.empty()) program.file = executed;
   if (program.file.empty()) {
     const auto* name = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
@@ -47,7 +47,7 @@ Program find_program() {
   return program;
 }
 
-void require_there(const Program& program) {
+void require_there(const StartedProgram& program) {
   if (without_mark(program.file) == program.file) return;
   fail(ErrorCode::kIo,
        "{} was replaced or removed since this process began, which runs it under the loader {} and "
@@ -115,7 +115,7 @@ fs::path path_to_start(const fs::path& program) {
 fs::path program_path() { return path_to_start(without_mark(find_program().file)); }
 
 std::vector<std::string> program_words() {
-  const Program program = find_program();
+  const StartedProgram program = find_program();
   const std::string file = without_mark(program.file);
   const fs::path start = path_to_start(file);
   if (program.loader.empty() || start != file) return {start.string()};
@@ -125,7 +125,7 @@ std::vector<std::string> program_words() {
 }
 
 std::vector<std::string> words_to_start_again(const std::string& name) {
-  const Program program = find_program();
+  const StartedProgram program = find_program();
   if (program.loader.empty()) return {name};
   require_there(program);
   std::vector<std::string> words = program.loader;
@@ -141,7 +141,7 @@ std::string program_to_start() {
 }
 
 MappedFile map_program() {
-  const Program program = find_program();
+  const StartedProgram program = find_program();
   std::error_code error;
   if (program.loader.empty() && fs::exists(kProgramToStart, error)) {
     return MappedFile(kProgramToStart);

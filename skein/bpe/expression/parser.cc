@@ -16,9 +16,9 @@ constexpr int kMaxDepth = 100, kMaxRepeat = 1000;
 constexpr size_t kMaxSets = 1000;
 constexpr int kFreeChoices = 6;  // that one match may have before a callout guards each more
 
-class Parser {
+class ExpressionParser {
  public:
-  explicit Parser(std::string_view source) : reader_(source) {}
+  explicit ExpressionParser(std::string_view source) : reader_(source) {}
 
   ParsedExpression parse() {
     if (reader_.source().size() > kMaxBytes) reader_.refuse("more than 64 KiB");
@@ -317,6 +317,8 @@ class Parser {
 
 }  // namespace
 
-ParsedExpression parse_expression(std::string_view source) { return Parser(source).parse(); }
+ParsedExpression parse_expression(std::string_view source) {
+  return ExpressionParser(source).parse();
+}
 
 }  // namespace skein::bpe

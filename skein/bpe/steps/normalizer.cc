@@ -1,8 +1,8 @@
 #include "skein/bpe/steps/normalizer.h"
 
+#include "skein/base/text/utf8.h"
 #include "skein/bpe/unicode/byte_alphabet.h"
 #include "skein/bpe/unicode/properties.h"
-#include "skein/bpe/unicode/utf8.h"
 
 namespace skein::bpe {
 namespace {
@@ -33,10 +33,7 @@ std::string_view run(const ReplaceStep& step, std::string_view text, Session& se
   size_t at = 0, character = 0;
   const auto go_to = [&](size_t place, bool copies) {
     const size_t begin = at;
-    for (; character < place; ++character) {
-      ++at;
-      while (at < text.size() && (static_cast<uint8_t>(text[at]) & 0xc0) == 0x80) ++at;
-    }
+    for (; character < place; ++character) at = utf8::next_character_start(text, at + 1);
     if (copies) out += text.substr(begin, at - begin);
   };
   for (const Span& match : session.found) {
@@ -55,15 +52,14 @@ std::string_view run(const PrependStep& step, std::string_view text, Session&, s
 std::string_view run(const StripStep& step, std::string_view text, Session&, std::string&) {
   const CodePoints& spaces = unicode_spaces();
   while (step.left && !text.empty()) {
-    const utf8::Character first = utf8::decode(text.data(), text.data() + text.size());
+    const utf8::Character first = utf8::first_character(text);
     if (!spaces.contains(first.code)) break;
     text.remove_prefix(static_cast<size_t>(first.size));
   }
   while (step.right && !text.empty()) {
-    size_t at = text.size() - 1;
-    while (at > 0 && (static_cast<uint8_t>(text[at]) & 0xc0) == 0x80) --at;
-    if (!spaces.contains(utf8::decode(text.data() + at, text.data() + text.size()).code)) break;
-    text.remove_suffix(text.size() - at);
+    const size_t last = utf8::character_start(text, text.size() - 1);
+    if (!spaces.contains(utf8::first_character(text.substr(last)).code)) break;
+    text = text.substr(0, last);
   }
   return text;
 }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "skein/base/text/utf8.h"
 #include "skein/bpe/steps/split_pattern.h"
 #include "skein/bpe/unicode/byte_alphabet.h"
-#include "skein/bpe/unicode/utf8.h"
 
 namespace skein::bpe {
 namespace {
@@ -13,18 +13,9 @@ namespace {
 using Session = PreTokenizer::Session;
 using Behavior = SplitStep::Behavior;
 
-size_t num_characters(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
-    return (static_cast<uint8_t>(byte) & 0xc0) != 0x80;
-  }));
-}
-
-// `to` moves on by `count` characters.
+// Moves `to` forward by `count` characters.
 void advance(std::string_view text, size_t& to, size_t count) {
-  for (; count > 0; --count) {
-    ++to;
-    while (to < text.size() && (static_cast<uint8_t>(text[to]) & 0xc0) == 0x80) ++to;
-  }
+  for (; count > 0; --count) to = utf8::next_character_start(text, to + 1);
 }
 
 // The buffer that the text is not in.
@@ -106,9 +97,10 @@ void split_by_expression(const SplitStep& step, Session& session) {
   const bool is_ascii = session.classes.size() == text.size();
   size_t at = 0, num_before = 0;  // bytes of the text, and characters in them
   for (const Span& word : session.words) {
-    num_before += is_ascii ? word.begin - at : num_characters(text.substr(at, word.begin - at));
+    num_before +=
+        is_ascii ? word.begin - at : utf8::num_characters(text.substr(at, word.begin - at));
     const std::string_view in_word = text.substr(word.begin, word.end - word.begin);
-    const size_t count = is_ascii ? in_word.size() : num_characters(in_word);
+    const size_t count = is_ascii ? in_word.size() : utf8::num_characters(in_word);
     session.matcher.find_all(*step.expression,
                              std::string_view(session.classes).substr(num_before, count),
                              session.found);

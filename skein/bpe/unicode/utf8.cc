@@ -34,7 +34,7 @@ size_t ill_formed_prefix(std::string_view text) {
   const uint8_t least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
   const uint8_t most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
   if (byte(1) < least || byte(1) > most) return 1;
-  const bool is_third = first >= 0xf0 && text.size() >= 3 && (byte(2) & 0xc0) == 0x80;
+  const bool is_third = first >= 0xf0 && text.size() >= 3 && is_continuation(text[2]);
   return is_third ? 3 : 2;
 }
 

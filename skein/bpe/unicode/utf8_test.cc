@@ -5,23 +5,18 @@
 namespace skein {
 namespace {
 
-TEST(Utf8, EveryCharacterComesBack) {
-  for (char32_t code = 0; code <= 0x10ffff; ++code) {
+TEST(ReplacedUtf8, TheValidPrefixEndsBeforeACharacterThatIsCutShort) {
+  for (char32_t code = 0x80; code <= 0x10ffff; code = code * 9 / 8) {
     if (code >= 0xd800 && code <= 0xdfff) continue;
-    std::string text;
+    std::string text(40, 'a');  // more than are skipped at a time
     utf8::append(text, code);
-    const utf8::Character character = utf8::decode(text.data(), text.data() + text.size());
-    ASSERT_EQ(character.code, code);
-    ASSERT_EQ(static_cast<size_t>(character.size), text.size());
     ASSERT_EQ(utf8::valid_prefix(text), text.size());
-    text.pop_back();  // cut short
-    if (!text.empty()) {
-      ASSERT_EQ(utf8::valid_prefix(text), 0u);
-    }
+    text.pop_back();
+    ASSERT_EQ(utf8::valid_prefix(text), 40u);
   }
 }
 
-TEST(Utf8, BytesThatAreNoneAreReplacedOneByOne) {
+TEST(ReplacedUtf8, BytesThatAreNoneAreReplacedOneByOne) {
   const std::string r(utf8::kReplacement);
   EXPECT_EQ(utf8::replace_invalid("all is well, \u00e9"), "all is well, \u00e9");
   EXPECT_EQ(utf8::replace_invalid("eight by\xff"), "eight by" + r);

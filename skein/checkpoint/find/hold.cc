@@ -14,10 +14,9 @@ constexpr const char* kManifest = "manifest.json";
 
 // False if another process holds a conflicting lock.
 bool lock(const FileDescriptor& file, int kind, const fs::path& path) {
-  return try_lock(
-             file, kind, path,
-             "a checkpoint may be removed while somebody reads it, who is then told that it is "
-             "gone") != Locked::kBusy;
+  return try_lock(file, kind, path,
+                  "a checkpoint may be removed while another process reads it; that process then "
+                  "reports that it is gone") != Locked::kBusy;
 }
 
 // Opened to be locked for removal: NFS grants an exclusive lock only on a file that is open for

@@ -54,12 +54,11 @@ std::optional<Error> conflict_with(const CheckpointHead& newest,
         same_timeline(*head.timeline, *newest.timeline)) {
       continue;
     }
-    return Error(
-        ErrorCode::kUsage,
-        fmt::format("{} and {} are checkpoints of two runs in one folder, and neither began "
-                    "from the other: name the one to go on from (run.resume = its path), "
-                    "or move the others away",
-                    newest.info.path.string(), head.info.path.string()));
+    return Error(ErrorCode::kUsage,
+                 fmt::format("{} and {} are checkpoints of two runs in one folder, and neither "
+                             "began from the other: name the one to continue from (run.resume = "
+                             "its path), or move the others away",
+                             newest.info.path.string(), head.info.path.string()));
   }
   return std::nullopt;
 }

@@ -112,10 +112,10 @@ const ManifestTensor* CheckpointReader::find(std::string_view name) const {
 // Copies the shard's part of the request; returns its number of elements.
 int64_t CheckpointReader::copy_shard(const IndexTensor& tensor, const IndexShard& shard,
                                      const Request& request) const {
-  struct Copy {
+  struct CopiedBytes {
     int64_t from, to, count;
   };
-  std::vector<Copy> copies;
+  std::vector<CopiedBytes> copies;
   int64_t stored_at = 0, copied = 0;
   for (const Box& stored : boxes_of_range(tensor.boxes[shard.box], shard.range)) {
     int64_t target_at = 0;
@@ -130,7 +130,7 @@ int64_t CheckpointReader::copy_shard(const IndexTensor& tensor, const IndexShard
   }
   if (copies.empty()) return 0;
   int64_t first = copies.front().from, end = 0;  // of the elements that are needed
-  for (const Copy& copy : copies) {
+  for (const CopiedBytes& copy : copies) {
     first = std::min(first, copy.from);
     end = std::max(end, copy.from + copy.count);
   }
@@ -142,7 +142,7 @@ int64_t CheckpointReader::copy_shard(const IndexTensor& tensor, const IndexShard
     fail(ErrorCode::kCorrupt, "{}: tensor \"{}\" {} does not match its checksum",
          (path_ / file.name).string(), tensor.name, describe(tensor, shard));
   }
-  for (const Copy& copy : copies) {
+  for (const CopiedBytes& copy : copies) {
     convert_elements(to_safetensors_dtype(tensor.dtype),
                      stored.bytes.data() + (copy.from - first) * element_bytes, request.dtype,
                      request.target.data() + copy.to * size_of(request.dtype), copy.count);

@@ -40,10 +40,9 @@ struct OpenLock {
 
 OpenLock open_locked(const std::string& what, const fs::path& path, const RunLock::Text& text) {
   FileDescriptor file = open_or_create(path);
-  const Locked locked = try_lock(
-      file, LOCK_EX, path,
-      "that two processes work in one folder is noticed by the beat in this file alone, by the one "
-      "that came first when it saves");
+  const Locked locked = try_lock(file, LOCK_EX, path,
+                                 "only the beat in this file shows that two processes work in one "
+                                 "folder; the first process notices it when it saves");
   if (locked == Locked::kBusy) {
     const std::string holder = read_lock(file).holder;
     fail(ErrorCode::kBusy, "{} is in use by {}{}: {}", what,

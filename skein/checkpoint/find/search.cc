@@ -23,8 +23,8 @@ auto patiently(const SearchOptions& options, const Body& body) {
             std::accumulate(options.pauses_s.begin(), options.pauses_s.end(), 0.0);
         fail(ErrorCode::kIo,
              "{}. It was tried {} times within {:g} s. The checkpoint may be good all the same: "
-             "mend what keeps it from being read and start again, or move it away to go on from an "
-             "older one",
+             "mend what keeps it from being read and start again, or move it away to continue from "
+             "an older one",
              error.what(), i + 1, seconds);
       }
     }

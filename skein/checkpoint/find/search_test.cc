@@ -173,7 +173,7 @@ TEST(Search, WhatStaysUnreadableStopsIt) {
   EXPECT_EQ(result.error().code(), ErrorCode::kIo);
   EXPECT_THAT(result.error().what(), HasSubstr("Stale file handle"));
   EXPECT_THAT(result.error().what(), HasSubstr("tried 3 times"));
-  EXPECT_THAT(result.error().what(), HasSubstr("move it away to go on from an older one"));
+  EXPECT_THAT(result.error().what(), HasSubstr("move it away to continue from an older one"));
 }
 
 // The same with real read errors of the operating system, for every file of a checkpoint.

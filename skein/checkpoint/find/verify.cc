@@ -34,9 +34,9 @@ void read_through(const fs::path& path) {
 
 // What is verified of a checkpoint, as one numbered list: the headers of its files, then its
 // shards.
-class Pieces {
+class VerifiedParts {
  public:
-  Pieces(const fs::path& folder, const ShardIndex& index) : folder_(folder), index_(index) {
+  VerifiedParts(const fs::path& folder, const ShardIndex& index) : folder_(folder), index_(index) {
     for (int64_t i = 0; i < index.num_files(); ++i) files_.push_back(index.file(i));
     for (int64_t i = 0; i < index.num_tensors(); ++i) tensors_.push_back(index.tensor(i));
   }
@@ -47,18 +47,20 @@ class Pieces {
   size_t size() const { return files_.size() + static_cast<size_t>(index_.num_shards()); }
 
   // Shard `i` of all tensors.
-  struct Place {
+  struct ShardPlace {
     const IndexTensor* tensor;
     IndexShard shard;
   };
-  Place place(int64_t i) const {
+  ShardPlace place(int64_t i) const {
     const auto behind = std::upper_bound(tensors_.begin(), tensors_.end(), i,
                                          [](int64_t value, const auto& tensor) {
                                            return value < tensor.first_shard + tensor.num_shards;
                                          });
     return {&*behind, index_.shard(*behind, i - behind->first_shard)};
   }
-  int64_t end_of(const Place& place) const { return index_.end_of(*place.tensor, place.shard); }
+  int64_t end_of(const ShardPlace& place) const {
+    return index_.end_of(*place.tensor, place.shard);
+  }
 
   void verify(size_t piece, std::vector<std::byte>& buffer) const {
     if (piece < files_.size()) {
@@ -69,7 +71,7 @@ class Pieces {
       }
       return;
     }
-    const Place at = place(static_cast<int64_t>(piece - files_.size()));
+    const ShardPlace at = place(static_cast<int64_t>(piece - files_.size()));
     const std::string found = hash_of(at.shard.file, at.shard.begin, end_of(at), buffer);
     const std::string expected = hex_of_digest(at.shard.xxh3_128);
     if (found == expected) return;
@@ -104,7 +106,7 @@ class Pieces {
   std::vector<IndexTensor> tensors_;
 };
 
-void verify_sizes(const Pieces& pieces) {
+void verify_sizes(const VerifiedParts& pieces) {
   for (size_t i = 0; i < pieces.files().size(); ++i) {
     const fs::path path = pieces.path(i);
     const int64_t found = StoredFile(path).num_bytes(), expected = pieces.files()[i].file_bytes;
@@ -116,10 +118,10 @@ void verify_sizes(const Pieces& pieces) {
 
 // The shards of one tensor in one file are one tensor of that file's header: of the box's shape if
 // they are one box, otherwise of one dim.
-bool header_agrees(const SafetensorsEntry& entry, const Pieces& pieces,
-                   std::span<const Pieces::Place> places) {
+bool header_agrees(const SafetensorsEntry& entry, const VerifiedParts& pieces,
+                   std::span<const VerifiedParts::ShardPlace> places) {
   int64_t elements = 0, end = entry.begin;
-  for (const Pieces::Place& place : places) {
+  for (const VerifiedParts::ShardPlace& place : places) {
     if (place.shard.begin != end) return false;
     end = pieces.end_of(place);
     elements += place.shard.range.count;
@@ -135,10 +137,12 @@ bool header_agrees(const SafetensorsEntry& entry, const Pieces& pieces,
 }
 
 // Checks that a file's own header agrees with the table of shards.
-void verify_header(const Pieces& pieces, size_t file, std::vector<Pieces::Place> places) {
-  std::sort(places.begin(), places.end(), [](const Pieces::Place& a, const Pieces::Place& b) {
-    return a.shard.begin < b.shard.begin;
-  });
+void verify_header(const VerifiedParts& pieces, size_t file,
+                   std::vector<VerifiedParts::ShardPlace> places) {
+  std::sort(places.begin(), places.end(),
+            [](const VerifiedParts::ShardPlace& a, const VerifiedParts::ShardPlace& b) {
+              return a.shard.begin < b.shard.begin;
+            });
   const std::string name = pieces.path(file).string();
   const ManifestFile& listed = pieces.files()[file];
   const std::string head = StoredFile(name, listed.file_bytes).text(listed.header_bytes);
@@ -158,7 +162,7 @@ void verify_header(const Pieces& pieces, size_t file, std::vector<Pieces::Place>
 }
 
 // One file after another, since the headers of thousands of files do not fit in memory.
-void verify_headers(const Pieces& pieces, int64_t num_shards) {
+void verify_headers(const VerifiedParts& pieces, int64_t num_shards) {
   std::vector<uint32_t> first(pieces.files().size() + 1), order(static_cast<size_t>(num_shards));
   const auto file_of = [&](int64_t i) { return pieces.place(i).shard.file; };
   for (int64_t i = 0; i < num_shards; ++i) ++first[file_of(i) + 1];
@@ -166,14 +170,14 @@ void verify_headers(const Pieces& pieces, int64_t num_shards) {
   std::vector<uint32_t> next = first;
   for (int64_t i = 0; i < num_shards; ++i) order[next[file_of(i)]++] = static_cast<uint32_t>(i);
   for (size_t file = 0; file < pieces.files().size(); ++file) {
-    std::vector<Pieces::Place> places;
+    std::vector<VerifiedParts::ShardPlace> places;
     for (uint32_t i = first[file]; i < first[file + 1]; ++i)
       places.push_back(pieces.place(order[i]));
     verify_header(pieces, file, std::move(places));
   }
 }
 
-void verify_pieces(const Pieces& pieces, int num_threads) {
+void verify_pieces(const VerifiedParts& pieces, int num_threads) {
   std::atomic<size_t> next = 0;
   Mutex mutex;
   std::pair<size_t, std::optional<Error>> first = {pieces.size(), std::nullopt};
@@ -213,7 +217,7 @@ Result<VerifyReport> verify_checkpoint(const fs::path& path, int num_threads) {
     }
     if (reader.manifest().index) read_through(path / reader.manifest().index->file);
     check_whole(index);
-    const Pieces pieces(path, index);
+    const VerifiedParts pieces(path, index);
     verify_sizes(pieces);
     verify_pieces(pieces, num_threads);
     verify_headers(pieces, index.num_shards());

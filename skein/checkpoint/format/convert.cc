@@ -8,7 +8,7 @@
 namespace skein {
 namespace {
 
-struct Half {
+struct HalfFloat {
   uint16_t bits;
   explicit operator float() const { return half_to_float(bits); }
 };
@@ -27,7 +27,7 @@ template <typename To>
 void convert_to(std::string_view dtype, const std::byte* source, std::byte* target, int64_t count) {
   if (dtype == "F32") return convert_run<float, To>(source, target, count);
   if (dtype == "BF16") return convert_run<bfloat16, To>(source, target, count);
-  if (dtype == "F16") return convert_run<Half, To>(source, target, count);
+  if (dtype == "F16") return convert_run<HalfFloat, To>(source, target, count);
   if (dtype == "F64") return convert_run<double, To>(source, target, count);
 }
 

@@ -9,31 +9,27 @@
 namespace skein {
 namespace {
 
-OrderedJson to_json(const ManifestFile& file) {
+OrderedJson file_json(const ManifestFile& file) {
   return {{"name", file.name},
           {"file_bytes", file.file_bytes},
           {"header_bytes", file.header_bytes},
           {"header_xxh3_128", file.header_xxh3_128}};
 }
 
-struct WithoutShards {
-  const ManifestTensor* tensor;
-};
-
-OrderedJson to_json(const WithoutShards& listed) {
-  return {{"name", listed.tensor->name},
-          {"dtype", dtype_name(listed.tensor->dtype)},
-          {"shape", listed.tensor->shape.dims()}};
-}
-
-OrderedJson to_json(const ManifestIndex& index) {
+OrderedJson index_json(const ManifestIndex& index) {
   return {{"file", index.file},
           {"file_bytes", index.file_bytes},
           {"head_bytes", index.head_bytes},
           {"head_xxh3_128", index.head_xxh3_128}};
 }
 
-OrderedJson to_json(const ManifestTensor& tensor) {
+// Without its shards, which the index holds.
+OrderedJson type_json(const ManifestTensor& tensor) {
+  return {
+      {"name", tensor.name}, {"dtype", dtype_name(tensor.dtype)}, {"shape", tensor.shape.dims()}};
+}
+
+OrderedJson tensor_json(const ManifestTensor& tensor) {
   OrderedJson shards = OrderedJson::array();
   for (const Shard& shard : tensor.shards) {
     if (shard.range) fail(ErrorCode::kInternal, "manifest.json holds boxes, not ranges of them");
@@ -43,18 +39,17 @@ OrderedJson to_json(const ManifestTensor& tensor) {
                       {"bytes", {shard.begin, shard.end}},
                       {"xxh3_128", shard.xxh3_128}});
   }
-  return {{"name", tensor.name},
-          {"dtype", dtype_name(tensor.dtype)},
-          {"shape", tensor.shape.dims()},
-          {"shards", std::move(shards)}};
+  OrderedJson json = type_json(tensor);
+  json["shards"] = std::move(shards);
+  return json;
 }
 
-template <typename Items>
-std::string list_text(const Items& items) {
+template <typename Item>
+std::string list_text(const std::vector<Item>& items, OrderedJson (*item_json)(const Item&)) {
   std::string text = "[";
   for (size_t i = 0; i < items.size(); ++i) {
     text += (i == 0 ? "\n  " : ",\n  ") +
-            exact_json(to_json(items[i]), "manifest.json, tensors and files");
+            exact_json(item_json(items[i]), "manifest.json, tensors and files");
   }
   return text + "\n]";
 }
@@ -92,13 +87,11 @@ std::string manifest_text(const Manifest& manifest) {
   if (state.roll_backs > 0) add("roll_backs", std::to_string(state.roll_backs));
   add_if_any("algorithms", state.algorithms);
   if (manifest.index) {
-    add("index", exact_json(to_json(*manifest.index), "manifest.json, index"));
-    std::vector<WithoutShards> tensors;
-    for (const ManifestTensor& tensor : manifest.tensors) tensors.push_back({&tensor});
-    body += "\"tensors\": " + list_text(tensors) + "}\n";
+    add("index", exact_json(index_json(*manifest.index), "manifest.json, index"));
+    body += "\"tensors\": " + list_text(manifest.tensors, type_json) + "}\n";
   } else {
-    add("files", list_text(manifest.files));
-    body += "\"tensors\": " + list_text(manifest.tensors) + "}\n";
+    add("files", list_text(manifest.files, file_json));
+    body += "\"tensors\": " + list_text(manifest.tensors, tensor_json) + "}\n";
   }
   return fmt::format("{{\"manifest_xxh3_128\": \"{}\",\n",
                      xxh3_128_hex(std::as_bytes(std::span(body)))) +

@@ -63,34 +63,35 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
   bool binary(binary_t&) override { return unexpected("binary"); }
 
   bool number_unsigned(number_unsigned_t value) override {
-    if (state_ != State::kShape && state_ != State::kOffsets) return unexpected("a number");
+    if (state_ != HeaderState::kShape && state_ != HeaderState::kOffsets)
+      return unexpected("a number");
     if (value > static_cast<uint64_t>(INT64_MAX)) {
       return stop(fmt::format("{}: found {}, expected an integer below 2^63", where(), value));
     }
     numbers_.push_back(static_cast<int64_t>(value));
-    const size_t limit = state_ == State::kShape ? kMaxRank : 2;
+    const size_t limit = state_ == HeaderState::kShape ? kMaxRank : 2;
     if (numbers_.size() <= limit) return true;
     return stop(fmt::format("{}: found more than the {} numbers expected", where(), limit));
   }
 
   bool string(string_t& text) override {
-    if (state_ == State::kMetadata) {
+    if (state_ == HeaderState::kMetadata) {
       metadata[key_] = text;
       return true;
     }
-    if (state_ != State::kTensor || key_ != "dtype") return unexpected("a string");
+    if (state_ != HeaderState::kTensor || key_ != "dtype") return unexpected("a string");
     entries.back().dtype = text;
     return true;
   }
 
   bool start_object(std::size_t) override {
-    if (state_ == State::kStart) {
-      state_ = State::kTop;
-    } else if (state_ == State::kTop && name_ == "__metadata__") {
-      state_ = State::kMetadata;
-    } else if (state_ == State::kTop) {
+    if (state_ == HeaderState::kStart) {
+      state_ = HeaderState::kTop;
+    } else if (state_ == HeaderState::kTop && name_ == "__metadata__") {
+      state_ = HeaderState::kMetadata;
+    } else if (state_ == HeaderState::kTop) {
       entries.push_back({.name = name_});
-      state_ = State::kTensor;
+      state_ = HeaderState::kTensor;
     } else {
       return unexpected("an object");
     }
@@ -99,7 +100,7 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
   }
 
   bool key(string_t& key) override {
-    if (state_ == State::kTop) {
+    if (state_ == HeaderState::kTop) {
       name_ = key;
       key_.clear();
       if (names_.insert(key).second) return true;
@@ -107,37 +108,38 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
     }
     key_ = key;
     if (!keys_.insert(key).second) return stop(fmt::format("{} occurs twice", where()));
-    if (state_ == State::kMetadata || key == "dtype" || key == "shape" || key == "data_offsets") {
+    if (state_ == HeaderState::kMetadata || key == "dtype" || key == "shape" ||
+        key == "data_offsets") {
       return true;
     }
     return stop(fmt::format("{}: expected dtype, shape or data_offsets", where()));
   }
 
   bool end_object() override {
-    if (state_ == State::kTensor && keys_.size() != 3) {
+    if (state_ == HeaderState::kTensor && keys_.size() != 3) {
       key_.clear();
       return stop(fmt::format("{}: expected all of dtype, shape and data_offsets", where()));
     }
-    state_ = state_ == State::kTop ? State::kEnd : State::kTop;
+    state_ = state_ == HeaderState::kTop ? HeaderState::kEnd : HeaderState::kTop;
     return true;
   }
 
   bool start_array(std::size_t) override {
-    if (state_ != State::kTensor || key_ == "dtype") return unexpected("an array");
-    state_ = key_ == "shape" ? State::kShape : State::kOffsets;
+    if (state_ != HeaderState::kTensor || key_ == "dtype") return unexpected("an array");
+    state_ = key_ == "shape" ? HeaderState::kShape : HeaderState::kOffsets;
     numbers_.clear();
     return true;
   }
 
   bool end_array() override {
-    if (state_ == State::kShape) {
+    if (state_ == HeaderState::kShape) {
       entries.back().shape = Shape(numbers_);
     } else {
       if (numbers_.size() != 2) return stop(fmt::format("{}: expected two numbers", where()));
       entries.back().begin = numbers_[0];
       entries.back().end = numbers_[1];
     }
-    state_ = State::kTensor;
+    state_ = HeaderState::kTensor;
     return true;
   }
 
@@ -150,10 +152,10 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
   }
 
  private:
-  enum class State { kStart, kTop, kMetadata, kTensor, kShape, kOffsets, kEnd };
+  enum class HeaderState { kStart, kTop, kMetadata, kTensor, kShape, kOffsets, kEnd };
 
   std::string where() const {
-    if (state_ == State::kStart || state_ == State::kEnd) return "the header";
+    if (state_ == HeaderState::kStart || state_ == HeaderState::kEnd) return "the header";
     const std::string tensor = fmt::format("tensor \"{}\"", clip(name_));
     return key_.empty() ? tensor : fmt::format("{} key \"{}\"", tensor, clip(key_));
   }
@@ -165,7 +167,7 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
     return false;
   }
 
-  State state_ = State::kStart;
+  HeaderState state_ = HeaderState::kStart;
   std::string name_, key_;
   std::unordered_set<std::string> names_, keys_;
   std::vector<int64_t> numbers_;

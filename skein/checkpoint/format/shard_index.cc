@@ -150,7 +150,7 @@ void ShardIndex::read_tensor(int64_t i, IndexTensor& tensor) const {
   if (dtype >= kDTypes.size() || rank > kMaxTensorRank || num_boxes > num || first > sizes ||
       rank * (1 + 2 * num_boxes) > sizes - first || first_shard > total ||
       num > total - first_shard) {
-    refuse(fmt::format("tensor {} is not one that can be", i));
+    refuse(fmt::format("tensor {} has an impossible name, type, shape or list of shards", i));
   }
   tensor.dtype = kDTypes[dtype];
   int64_t size_at = sizes_at_ + static_cast<int64_t>(first) * 8;
@@ -178,7 +178,7 @@ void ShardIndex::check_head() {
     const ManifestFile file = this->file(i);
     if (!is_shard_file_name(file.name) || file.header_bytes < 8 ||
         file.file_bytes < file.header_bytes) {
-      refuse(fmt::format("file {} is not one that can be", i));
+      refuse(fmt::format("file {} has an impossible name, size or checksum", i));
     }
   }
   int64_t next_shard = 0;

@@ -37,7 +37,7 @@ HuggingFaceFolder::HuggingFaceFolder(const fs::path& path) : path_(path) {
   }
 }
 
-void HuggingFaceFolder::add(const std::string& tensor, Place place) {
+void HuggingFaceFolder::add(const std::string& tensor, TensorPlace place) {
   const auto [known, is_new] = places_.try_emplace(tensor, place);
   if (is_new) return;
   const std::string first = files_[known->second.file].path().filename().string();
@@ -65,7 +65,7 @@ const SafetensorsEntry* HuggingFaceFolder::find(std::string_view tensor) const {
   return found == places_.end() ? nullptr : found->second.entry;
 }
 
-const HuggingFaceFolder::Place& HuggingFaceFolder::place(std::string_view tensor) const {
+const HuggingFaceFolder::TensorPlace& HuggingFaceFolder::place(std::string_view tensor) const {
   const auto found = places_.find(tensor);
   if (found == places_.end()) {
     fail(ErrorCode::kNotFound, "{} has no tensor \"{}\"", path_.string(), tensor);
@@ -82,7 +82,7 @@ void HuggingFaceFolder::read(std::string_view tensor, DType dtype,
 
 void HuggingFaceFolder::read(std::string_view tensor, const Box& box, DType dtype,
                              std::span<std::byte> target) const {
-  const Place& found = place(tensor);
+  const TensorPlace& found = place(tensor);
   const SafetensorsEntry& entry = *found.entry;
   const std::string file = files_[found.file].path().string();
   if (!can_convert(entry.dtype, dtype)) {

@@ -39,17 +39,17 @@ class HuggingFaceFolder {
             std::span<std::byte> target) const;
 
  private:
-  struct Place {
+  struct TensorPlace {
     size_t file;
     const SafetensorsEntry* entry;
   };
-  const Place& place(std::string_view tensor) const;
-  void add(const std::string& tensor, Place place);
+  const TensorPlace& place(std::string_view tensor) const;
+  void add(const std::string& tensor, TensorPlace place);
 
   fs::path path_;
   std::string note_;
   std::vector<WeightFile> files_;
-  std::map<std::string, Place, std::less<>> places_;
+  std::map<std::string, TensorPlace, std::less<>> places_;
 };
 
 struct ExportTensor {

@@ -82,7 +82,7 @@ std::vector<std::string> names_of_files(const fs::path& folder) {
   return names;
 }
 
-struct ShardName {
+struct WeightFileName {
   std::string stem;
   int64_t number = 0, total = 0;
 };
@@ -95,7 +95,7 @@ std::optional<int64_t> parse_count(std::string_view digits) {
 }
 
 // "model-00001-of-00002.safetensors"
-std::optional<ShardName> parse_shard_name(std::string_view name, std::string_view suffix) {
+std::optional<WeightFileName> parse_shard_name(std::string_view name, std::string_view suffix) {
   if (!name.ends_with(suffix)) return std::nullopt;
   name.remove_suffix(suffix.size());
   const size_t of = name.rfind("-of-");
@@ -104,7 +104,7 @@ std::optional<ShardName> parse_shard_name(std::string_view name, std::string_vie
   const auto number = parse_count(name.substr(dash + 1, of - dash - 1));
   const auto total = parse_count(name.substr(of + 4));
   if (!number || !total || *number > *total) return std::nullopt;
-  return ShardName{std::string(name.substr(0, dash)), *number, *total};
+  return WeightFileName{std::string(name.substr(0, dash)), *number, *total};
 }
 
 // The first few of a list, for a message.
@@ -122,7 +122,7 @@ std::optional<WeightFiles> shards_without_index(const fs::path& folder,
                                                 const std::vector<std::string>& names,
                                                 const WeightFormat& format) {
   WeightFiles found;
-  std::optional<ShardName> set;
+  std::optional<WeightFileName> set;
   for (const std::string& name : names) {
     const auto shard = parse_shard_name(name, format.suffix);
     if (!shard) continue;

@@ -68,7 +68,7 @@ void check_finite(const std::string& tensor, DType dtype, std::span<const std::b
   if (begin == values.size()) return;
   fail(ErrorCode::kNotFinite,
        "tensor \"{}\" holds {} (value {} of the {} that this rank stores): training has broken "
-       "down, go on from an earlier checkpoint with a lower optimizer.learning_rate",
+       "down, continue from an earlier checkpoint with a lower optimizer.learning_rate",
        tensor, is_nan(dtype, values.data() + begin) ? "nan" : "infinity", at,
        values.size() / static_cast<size_t>(size_of(dtype)));
 }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "skein/base/exception.h"
 #include "skein/base/machine/clock.h"
 #include "skein/base/shared/heartbeat.h"
 #include "skein/checkpoint/find/best_checkpoint.h"
@@ -94,11 +95,6 @@ SavedCheckpoint commit(const SaveJob& job, const Manifest& manifest, int64_t tot
     saved.warning = fmt::format("saved, but {}", problem->what());
   }
   return saved;
-}
-
-Error error_of(const std::exception& error) {
-  const auto* known = dynamic_cast<const Error*>(&error);
-  return known != nullptr ? *known : Error(ErrorCode::kInternal, error.what());
 }
 
 Error not_saved(int64_t step, const Error& error) {
@@ -214,7 +210,7 @@ Result<SavedCheckpoint> save_to_bucket(const SaveJob& job, const TrainingState& 
       if (const auto error = save.wait_for_commit()) return not_saved(state.step, *error);
     }
   } catch (const std::exception& error) {
-    if (!committed) return not_saved(state.step, save.give_up(error_of(error)));
+    if (!committed) return not_saved(state.step, save.give_up(to_error(error)));
     saved.warning = fmt::format("saved, but {}", error.what());
   }
   saved.write_seconds = seconds_since(start);
@@ -241,7 +237,7 @@ Result<SavedCheckpoint> save_alone(const SaveJob& job, const TrainingState& stat
     } catch (const Error&) {
       // The next start cleans it up; the first error is the one to report.
     }
-    return not_saved(state.step, error_of(error));
+    return not_saved(state.step, to_error(error));
   }
 }
 
@@ -261,7 +257,7 @@ Result<SavedCheckpoint> save_shared(const SaveJob& job, const TrainingState& sta
       if (const auto error = shared.wait_for_commit()) return not_saved(state.step, *error);
     }
   } catch (const std::exception& error) {
-    const auto outcome = shared.give_up(error_of(error));
+    const auto outcome = shared.give_up(to_error(error));
     if (outcome) return not_saved(state.step, *outcome);
   }
   saved.write_seconds = seconds_since(start);
@@ -271,10 +267,10 @@ Result<SavedCheckpoint> save_shared(const SaveJob& job, const TrainingState& sta
 
 void abandon_shared(const SaveJob& job, int64_t step, const std::exception& why) {
   if (is_object_url(job.dir)) {
-    ObjectSave(job, step).give_up(error_of(why));
+    ObjectSave(job, step).give_up(to_error(why));
     return;
   }
-  shared_save(job, step).give_up(error_of(why));
+  shared_save(job, step).give_up(to_error(why));
 }
 
 }  // namespace skein

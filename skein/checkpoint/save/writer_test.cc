@@ -174,6 +174,18 @@ TEST(CheckpointWriter, ACopyThatFailsLeavesItUsable) {
   state.expect_saved(folder / "step-00000005", 5);
 }
 
+TEST(CheckpointWriter, ReportsThatMemoryRanOut) {
+  const TempFolder folder;
+  SmallState state;
+  CheckpointWriter writer(folder.path(), {.before_commit = [] { throw std::bad_alloc(); }},
+                          state.specs());
+  const Result<SavedCheckpoint> saved = state.save(writer, 1);
+  ASSERT_FALSE(saved.ok());
+  EXPECT_EQ(saved.error().code(), ErrorCode::kNoSpace);
+  EXPECT_THAT(saved.error().what(), HasSubstr("was not saved, earlier ones are untouched: out of "
+                                              "memory"));
+}
+
 TEST(CheckpointWriter, SavesAStepAgain) {
   const TempFolder folder;
   SmallState state;

@@ -131,7 +131,7 @@ void take(const CleanCommand& options, const fs::path& out, const IngestReport& 
 void print_report(const CleanCommand& options, const Cleaned& cleaned) {
   if (cleaned.num_finished_before > 0) {
     fmt::print(
-        stderr, "no report of {}: nothing was read; --overwrite makes it anew\n",
+        stderr, "no report of {}: nothing was read; --overwrite makes it again\n",
         cleaned.num_finished_before == 1
             ? "a corpus that was finished before"
             : fmt::format("{} corpora that were finished before", cleaned.num_finished_before));
@@ -190,7 +190,7 @@ int run(CleanCommand& options) {
     if (is_there(page)) continue;
     fail(ErrorCode::kUsage,
          "--report {}: is not written, since the corpus was finished before and nothing was read: "
-         "--overwrite makes both anew",
+         "--overwrite makes both again",
          page.string());
   }
   return kExitDone;

@@ -146,8 +146,8 @@ int run(DedupCommand& options) {
   const bool is_divided = options.slurm || !options.shard_index.empty();
   if (is_divided && options.work.empty() && options.out.is_object()) {
     fail(ErrorCode::kUsage,
-         "--out {}: expected --work FOLDER as well, one that all machines see: there they leave "
-         "what they have read and signed",
+         "--out {}: expected --work FOLDER as well, a folder that all machines see: they keep "
+         "there what they have read and signed",
          options.out.text());
   }
   if (options.slurm) {

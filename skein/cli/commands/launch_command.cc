@@ -96,7 +96,8 @@ void add_options(CLI::App& command, CommandContext& context, LaunchCommand& laun
   command.add_option("--name", options.name, "of the job; default: that of run.dir");
   command
       .add_option("--grace", options.grace_s,
-                  "how long before its end a job is told to save, or a pod may take to")
+                  "how long before its end Slurm asks a job to save, or how long a pod may take to "
+                  "save")
       ->type_name("SECONDS")
       ->check(whole_number_from(1, 65'535));  // what sbatch --signal takes
   command

@@ -169,8 +169,8 @@ void check_rank(const PlanOptions& options, const Config& config) {
   const bool tells = options.passes || !options.print_after.empty() || options.json;
   if (!tells || options.search) {
     fail(ErrorCode::kUsage,
-         "--rank is {}: one rank is told of with --json (without --search), its stage with "
-         "--print-after or --passes: add one of them, or leave --rank out",
+         "--rank is {}: --json (without --search) prints one rank, --print-after and --passes "
+         "print its stage: add one of them, or leave --rank out",
          options.rank);
   }
 }

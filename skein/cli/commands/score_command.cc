@@ -122,8 +122,8 @@ void add_score_command(CLI::App& app, CommandContext& context) {
     context.run = [options] {
       if (options->tokens.empty() && options->corpus.empty()) {
         fail(ErrorCode::kUsage,
-             "--tokens or --corpus is required: what is to be scored, a JSON file of token ids or "
-             "a corpus of text");
+             "--tokens or --corpus is required: a JSON file of token ids, or a corpus of text, to "
+             "score");
       }
       if (options->corpus.empty()) {
         return print_logprobs(options->model, options->tokens, options->threads);

@@ -9,6 +9,7 @@
 #include "skein/base/error.h"
 #include "skein/base/text/log.h"
 #include "skein/base/text/units.h"
+#include "skein/base/text/utf8.h"
 #include "skein/base/text/visible_text.h"
 #include "skein/cli/commands/commands.h"
 #include "skein/cli/shared/print.h"
@@ -94,9 +95,7 @@ std::string plain_text(std::string_view text) {
 // The beginning of a text, not cut inside a character.
 std::string_view beginning_of(std::string_view text, int64_t bytes) {
   if (static_cast<int64_t>(text.size()) <= bytes) return text;
-  auto end = static_cast<size_t>(bytes);
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  return text.substr(0, end);
+  return text.substr(0, utf8::character_start(text, static_cast<size_t>(bytes)));
 }
 
 int64_t chosen_document(const Corpus& corpus, const ShowOptions& options) {

@@ -213,14 +213,14 @@ int train(const Config& config, const RankInfo& rank_info, const TrainOptions& o
 }
 
 // What is trained, or where it validates only, what stands for it.
-struct Start {
+struct TrainStart {
   NamedConfig options;  // for other workers
   Config config;
   std::vector<std::string> told;  // lines to say first
   std::optional<ValidationPlace> place;
 };
 
-void prepare(const TrainOptions& options, const std::optional<RankInfo>& found, Start& start) {
+void prepare(const TrainOptions& options, const std::optional<RankInfo>& found, TrainStart& start) {
   start.options = options.config;
   start.config = load_config(start.options.path, start.options.overrides);
   check_own_folder(start.options.path, start.options.overrides, start.config);
@@ -244,7 +244,8 @@ void prepare(const TrainOptions& options, const std::optional<RankInfo>& found, 
   }
 }
 
-int train_or_validate(const TrainOptions& options, std::optional<RankInfo> found, Start& start) {
+int train_or_validate(const TrainOptions& options, std::optional<RankInfo> found,
+                      TrainStart& start) {
   Config& config = start.config;
   check_folders(config);
   Meeting meeting;
@@ -299,7 +300,7 @@ int train_command(const TrainOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);  // a reader of the output may close its pipe
   if (!options.sweep.sweep.empty()) return train_sweep(options.config, options.sweep);
   const std::optional<RankInfo> found = rank_info_from_environment();
-  Start start;
+  TrainStart start;
   prepare(options, found, start);
   try {
     return train_or_validate(options, found, start);
@@ -318,10 +319,10 @@ void add_train_command(CLI::App& app, CommandContext& context) {
   const auto options = std::make_shared<TrainOptions>();
   CLI::App* command = app.add_subcommand("train", "Train a model; run again to continue");
   options->config.add_to(*command, context);
-  CLI::Option* validates = command->add_flag(
-      "--validate-only", options->only_validates,
-      "print the losses of the validation sets for the weights that training would begin or go on "
-      "with, and end; no run folder is made or changed");
+  CLI::Option* validates =
+      command->add_flag("--validate-only", options->only_validates,
+                        "print the losses of the validation sets for the weights that training "
+                        "would begin or continue with, and end; no run folder is made or changed");
   const auto steps = std::make_shared<std::string>();
   CLI::Option* decay =
       command

@@ -70,8 +70,8 @@ void print_answer(const StepAnswer& answer, size_t top) {
       answer.weights_from.empty() ? "the initial ones" : answer.weights_from);
   if (!answer.is_exact) {
     fmt::print(
-        "step {} began with those of step {}, of which there is no checkpoint: --exact "
-        "trains the {} steps in between again\n",
+        "step {} began with those of step {}, which has no checkpoint: --exact trains the {} steps "
+        "in between again\n",
         answer.step, answer.step - 1, answer.step - 1 - answer.weights_step);
   }
   fmt::print("\n{:>4}  {:>9}  {:>5}  {:>11}  {:>8}  {:>9}  {:>9}  {:>6}  text\n", "rank",
@@ -104,7 +104,7 @@ struct WhyOptions {
 
 int why_command(const WhyOptions& options) {
   if ((options.question.step == 0) == (options.question.batch == 0)) {
-    fail(ErrorCode::kUsage, "expected either --step or --batch: what is to be explained");
+    fail(ErrorCode::kUsage, "expected either --step or --batch, the step or batch to explain");
   }
   const Config config = load_config_of_run(options.config);
   const StepAnswer answer = explain_step(config, options.question);
@@ -128,7 +128,7 @@ void add_why_command(CLI::App& app, CommandContext& context) {
       ->check(whole_number_from(1));
   command
       ->add_option("--batch", options->question.batch,
-                   "in place of --step: a batch by its number, also one that was skipped")
+                   "in place of --step: a batch by its number, even if the run skipped it")
       ->check(whole_number_from(1));
   command->add_option("--top", options->top, "documents to show, 10")->check(whole_number_from(1));
   command->add_flag(

@@ -11,15 +11,16 @@ namespace skein {
 namespace {
 
 // The words that may follow one command, such as ingest after "data", or --out after "data ingest".
-struct Level {
+struct CommandWords {
   std::string path;                // "" for the program itself, "data", "data ingest"
   std::vector<std::string> words;  // commands or options
   std::vector<std::string> helps;  // one for each word
   bool is_leaf = false;
 };
 
-void add_levels(const CLI::App& command, const std::string& path, std::vector<Level>& levels) {
-  Level level{path, {}, {}, true};
+void add_levels(const CLI::App& command, const std::string& path,
+                std::vector<CommandWords>& levels) {
+  CommandWords level{path, {}, {}, true};
   std::vector<const CLI::App*> below;
   for (const CLI::App* sub : command.get_subcommands({})) {
     if (sub->get_group().empty()) continue;  // hidden
@@ -81,10 +82,10 @@ constexpr std::string_view kBashFunction = R"(_skein() {{
 }}
 )";
 
-std::string bash_function(const std::vector<Level>& levels) {
+std::string bash_function(const std::vector<CommandWords>& levels) {
   std::vector<std::string> commands;
   std::string cases;
-  for (const Level& level : levels) {
+  for (const CommandWords& level : levels) {
     if (!level.path.empty()) commands.push_back(level.path.substr(level.path.rfind(' ') + 1));
     cases += fmt::format("    '{}') words='{}' leaf={} ;;\n", level.path,
                          fmt::join(level.words, " "), level.is_leaf ? "1" : "''");
@@ -96,7 +97,7 @@ std::string bash_function(const std::vector<Level>& levels) {
   return text;
 }
 
-std::string bash_script(const std::vector<Level>& levels) {
+std::string bash_script(const std::vector<CommandWords>& levels) {
   return "# bash completion of skein: source it, or put it where bash-completion looks.\n" +
          bash_function(levels) + "complete -F _skein skein\n";
 }
@@ -128,10 +129,10 @@ _skein() {{
 if [[ $funcstack[1] == _skein ]]; then _skein "$@"; else compdef _skein skein; fi
 )";
 
-std::string zsh_script(const std::vector<Level>& levels) {
+std::string zsh_script(const std::vector<CommandWords>& levels) {
   std::vector<std::string> commands;
   std::string cases;
-  for (const Level& level : levels) {
+  for (const CommandWords& level : levels) {
     if (!level.path.empty()) commands.push_back(level.path.substr(level.path.rfind(' ') + 1));
     std::vector<std::string> entries;
     for (size_t i = 0; i < level.words.size(); ++i) {
@@ -147,9 +148,9 @@ std::string zsh_script(const std::vector<Level>& levels) {
 
 // fish evaluates a condition per word: here, that the commands typed so far are exactly the level's
 // path.
-std::string fish_script(const std::vector<Level>& levels) {
+std::string fish_script(const std::vector<CommandWords>& levels) {
   std::vector<std::string> commands;
-  for (const Level& level : levels) {
+  for (const CommandWords& level : levels) {
     if (!level.path.empty()) commands.push_back(level.path.substr(level.path.rfind(' ') + 1));
   }
   std::string text = fmt::format(
@@ -163,7 +164,7 @@ std::string fish_script(const std::vector<Level>& levels) {
       "  test \"$path\" = \"$argv\"\n"
       "end\n",
       fmt::join(commands, " "));
-  for (const Level& level : levels) {
+  for (const CommandWords& level : levels) {
     const std::string condition = quoted("__skein_at " + level.path);
     for (size_t i = 0; i < level.words.size(); ++i) {
       const std::string& word = level.words[i];
@@ -183,7 +184,7 @@ std::string fish_script(const std::vector<Level>& levels) {
 }  // namespace
 
 std::string completion_script(const CLI::App& app, const std::string& shell) {
-  std::vector<Level> levels;
+  std::vector<CommandWords> levels;
   add_levels(app, "", levels);
   if (shell == "zsh") return zsh_script(levels);
   return shell == "fish" ? fish_script(levels) : bash_script(levels);

@@ -68,9 +68,8 @@ constexpr Examples kExamples[] = {
      "skein report runs/mine\n"
      "skein report runs/mine --json"},
     {"why",
-     "skein why runs/mine --step 1204\n"
-     "skein why runs/mine --step 1204 --exact --top 3 --json\n"
-     "skein why runs/mine --batch 1207        # one that a roll-back left out"},
+     "skein why runs/mine --step 1204\nskein why runs/mine --step 1204 --exact --top 3 "
+     "--json\nskein why runs/mine --batch 1207        # a batch that a roll-back left out"},
     {"launch",
      "skein launch --slurm run.toml --print\n"
      "skein launch --slurm run.toml --set launch.nodes=4 --time 2-00:00:00 --partition gpu\n"

@@ -26,7 +26,7 @@ namespace {
 
 constexpr int64_t kMaxTasks = 1000;  // of an array, unless Slurm's MaxArraySize was raised
 
-ReadingLine::State state_of(const PiecesProgress& progress) {
+ReadingLine::Status state_of(const PiecesProgress& progress) {
   return {fmt::format("{}/{} files  {} documents  {}", progress.num_files_done, progress.num_files,
                       format_count(static_cast<double>(progress.num_documents)),
                       format_bytes(progress.num_bytes)),

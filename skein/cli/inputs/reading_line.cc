@@ -12,7 +12,7 @@ constexpr auto kLineEvery = std::chrono::seconds(30);  // where there is no term
 
 }  // namespace
 
-void ReadingLine::show(const State& state) {
+void ReadingLine::show(const Status& state) {
   const Clock::time_point now = Clock::now();
   if (!is_begun_) begin_ = last_ = now, first_ = state, is_begun_ = true;
   if (log::on_terminal()) {
@@ -24,7 +24,7 @@ void ReadingLine::show(const State& state) {
 }
 
 // Rates are of this process: what was taken from before is in none.
-std::string ReadingLine::text(const State& state, Clock::time_point now) const {
+std::string ReadingLine::text(const Status& state, Clock::time_point now) const {
   const double seconds = std::chrono::duration<double>(now - begin_).count();
   const int64_t done = state.done - first_.done;
   if (seconds < 1 || done <= 0) return state.what;

@@ -77,7 +77,7 @@ void add_reading_options(CLI::App& command, const ReadingOptions& options) {
               .description(""));
   command
       .add_option("--document-separator", options.document_separator,
-                  "what stands between the documents of a text file, such as '<|endoftext|>' or "
+                  "the separator between the documents of a text file, such as '<|endoftext|>' or "
                   "'\\n\\n'; without it a text file is one document")
       ->transform(CLI::Validator([](std::string& text) { return take_escapes(text); }, ""));
   command.add_flag("--skip-invalid-lines", options.skip_invalid_lines,

@@ -10,7 +10,7 @@
 namespace skein {
 
 constexpr char kGoesOn[] =
-    "\nskein: stopped; what was finished stays, and the same command goes on\n";
+    "\nskein: stopped; finished work is kept, and the same command resumes\n";
 
 class StopLine {
  public:

@@ -92,7 +92,7 @@ void flush_output() {
 
 Error output_error(int number) {
   return Error(number == 0 ? ErrorCode::kIo : errno_code(number),
-               fmt::format("cannot write to standard output{}{}: what was printed is not whole",
+               fmt::format("cannot write to standard output{}{}: the output is not whole",
                            number == 0 ? "" : ": ", number == 0 ? "" : errno_text(number)));
 }
 

@@ -23,7 +23,7 @@ struct CommandContext {
   std::function<int()> run;
   bool computes = false;  // with the threads of OpenMP, for longer than it takes to start twice
   // What is to be said before it runs: the command line may be parsed twice
-  // (base/machine/brief_spins.h).
+  // (base/machine/short_spins.h).
   std::vector<std::string> notes;
 };
 

@@ -264,31 +264,31 @@ class Conductor {
   bool stopped_ = false;  // a run was stopped by a signal of its own
 };
 
-struct Row {
+struct RankedRun {
   const SweptRun* run;
   Standing standing;
 };
 
 // The best first; runs without a loss last, in their order.
-std::vector<Row> table_of(const std::vector<SweptRun>& runs, const Conductor& conductor) {
-  std::vector<Row> rows;
+std::vector<RankedRun> table_of(const std::vector<SweptRun>& runs, const Conductor& conductor) {
+  std::vector<RankedRun> rows;
   for (const SweptRun& run : runs) {
     rows.push_back({&run, standing_of(run)});
     if (conductor.has_failed(run)) rows.back().standing.state = "failed";
   }
-  const bool validated = std::any_of(rows.begin(), rows.end(), [](const Row& row) {
+  const bool validated = std::any_of(rows.begin(), rows.end(), [](const RankedRun& row) {
     return !std::isnan(row.standing.validation_loss);
   });
-  const auto loss = [&](const Row& row) {
+  const auto loss = [&](const RankedRun& row) {
     const double found = validated ? row.standing.validation_loss : row.standing.loss;
     return std::isnan(found) ? std::numeric_limits<double>::infinity() : found;
   };
   std::stable_sort(rows.begin(), rows.end(),
-                   [&](const Row& a, const Row& b) { return loss(a) < loss(b); });
+                   [&](const RankedRun& a, const RankedRun& b) { return loss(a) < loss(b); });
   return rows;
 }
 
-void print_table(const std::vector<Row>& rows) {
+void print_table(const std::vector<RankedRun>& rows) {
   const auto number = [](double value) {
     return std::isnan(value) ? std::string("-") : fmt::format("{:.4f}", value);
   };
@@ -296,7 +296,7 @@ void print_table(const std::vector<Row>& rows) {
   for (const std::string& setting : rows.front().run->settings) {
     cells.front().push_back(setting.substr(0, setting.find('=')));
   }
-  for (const Row& row : rows) {
+  for (const RankedRun& row : rows) {
     cells.push_back({row.run->name(), row.standing.state, fmt::format("{}", row.standing.step),
                      number(row.standing.validation_loss), number(row.standing.loss)});
     for (const std::string& setting : row.run->settings) {
@@ -317,12 +317,12 @@ void print_table(const std::vector<Row>& rows) {
   }
 }
 
-OrderedJson table_json(const std::vector<Row>& rows) {
+OrderedJson table_json(const std::vector<RankedRun>& rows) {
   OrderedJson runs = OrderedJson::array();
   const auto number = [](double value) {
     return std::isnan(value) ? OrderedJson() : OrderedJson(value);
   };
-  for (const Row& row : rows) {
+  for (const RankedRun& row : rows) {
     OrderedJson settings = OrderedJson::object();
     for (const std::string& setting : row.run->settings) {
       const size_t equals = setting.find('=');
@@ -354,7 +354,7 @@ int train_sweep(const ConfigOptions& config, const SweepOptions& options) {
   }
   Conductor conductor(config, options);
   const int signal = conductor.conduct(unfinished);
-  const std::vector<Row> rows = table_of(runs, conductor);
+  const std::vector<RankedRun> rows = table_of(runs, conductor);
   if (options.json) {
     print_json(table_json(rows));
   } else {

@@ -113,8 +113,9 @@ std::string chosen_interface() {
          there, kVariable);
   }
   fail(ErrorCode::kUsage,
-       "this machine has no interface that other machines can reach: expected one that is up and "
-       "has an IPv4 address, other than loopback; it has {}. Bring one up, or set {} to its name",
+       "this machine has no interface that other machines can reach: expected an interface, other "
+       "than loopback, that is up and has an IPv4 address; it has {}. Bring one up, or set {} to "
+       "its name",
        there, kVariable);
 }
 

@@ -20,7 +20,7 @@ int64_t now() {  // one clock for all processes of a kernel
 
 }  // namespace
 
-Record::Record(std::span<const char> bytes) : num_bytes_(bytes.size()) {
+TableRecord::TableRecord(std::span<const char> bytes) : num_bytes_(bytes.size()) {
   if (bytes.size() > kMaxBytes) {
     fail(ErrorCode::kInternal, "{} bytes do not fit a record of {}", bytes.size(), kMaxBytes);
   }
@@ -28,22 +28,22 @@ Record::Record(std::span<const char> bytes) : num_bytes_(bytes.size()) {
   checksum_ = expected();
 }
 
-uint64_t Record::expected() const {
-  return hash_name({reinterpret_cast<const char*>(this), sizeof(Record) - sizeof(checksum_)});
+uint64_t TableRecord::expected() const {
+  return hash_name({reinterpret_cast<const char*>(this), sizeof(TableRecord) - sizeof(checksum_)});
 }
 
-std::optional<std::vector<char>> Record::bytes() const {
+std::optional<std::vector<char>> TableRecord::bytes() const {
   if (num_bytes_ == 0 || num_bytes_ > kMaxBytes || checksum_ != expected()) return std::nullopt;
   return std::vector<char>(bytes_, bytes_ + num_bytes_);
 }
 
-std::optional<std::vector<char>> Record::read(int fd, int64_t offset) {
-  Record record;
+std::optional<std::vector<char>> TableRecord::read(int fd, int64_t offset) {
+  TableRecord record;
   if (::pread(fd, &record, sizeof(record), offset) != sizeof(record)) return std::nullopt;
   return record.bytes();
 }
 
-bool Record::write(int fd, int64_t offset) const {
+bool TableRecord::write(int fd, int64_t offset) const {
   return ::pwrite(fd, this, sizeof(*this), offset) == sizeof(*this);
 }
 
@@ -87,24 +87,25 @@ void NodeTable::all_met() {
 
 int64_t NodeTable::record_at(int reader, int peer) const {
   const int64_t looks_end = size_ + int64_t{8} * (size_ + 1);
-  return looks_end + (int64_t{reader} * size_ + peer) * int64_t{sizeof(Record)};
+  return looks_end + (int64_t{reader} * size_ + peer) * int64_t{sizeof(TableRecord)};
 }
 
 std::optional<std::vector<char>> NodeTable::find(int reader, int peer) const {
-  return Record::read(file_.get(), record_at(reader, peer));
+  return TableRecord::read(file_.get(), record_at(reader, peer));
 }
 
 void NodeTable::put(int reader, int peer, std::span<const char> address) {
-  Record(address).write(file_.get(), record_at(reader, peer));
+  TableRecord(address).write(file_.get(), record_at(reader, peer));
 }
 
 // The table's record lies after all addresses.
 std::optional<std::vector<char>> NodeTable::find_table() const {
-  return Record::read(file_.get(), record_at(size_, 0));
+  return TableRecord::read(file_.get(), record_at(size_, 0));
 }
 
 void NodeTable::put_table(std::string_view table) {
-  if (table.size() <= Record::kMaxBytes) Record(table).write(file_.get(), record_at(size_, 0));
+  if (table.size() <= TableRecord::kMaxBytes)
+    TableRecord(table).write(file_.get(), record_at(size_, 0));
 }
 
 bool NodeTable::may_look(int file) {

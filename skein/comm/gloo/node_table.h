@@ -25,12 +25,12 @@
 namespace skein {
 
 // A few bytes with a checksum, so that a reader sees whether they are complete.
-class Record {
+class TableRecord {
  public:
   static constexpr size_t kMaxBytes = 176;
 
-  Record() = default;
-  explicit Record(std::span<const char> bytes);  // Error{kInternal} where they do not fit
+  TableRecord() = default;
+  explicit TableRecord(std::span<const char> bytes);  // Error{kInternal} where they do not fit
   // Nothing if nothing was written, or not all of it.
   std::optional<std::vector<char>> bytes() const;
 

@@ -59,7 +59,8 @@ std::map<int, std::vector<char>> from_text(const std::string& text,
     for (++at; last - at >= 2 && std::from_chars(at, at + 2, byte, 16).ptr == at + 2; at += 2) {
       address.push_back(static_cast<char>(byte));
     }
-    if (at == last && address.size() <= Record::kMaxBytes) addresses[peer] = std::move(address);
+    if (at == last && address.size() <= TableRecord::kMaxBytes)
+      addresses[peer] = std::move(address);
   }
   return addresses;
 }

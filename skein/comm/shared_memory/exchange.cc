@@ -58,16 +58,18 @@ class ExchangeChannel : public Channel {
   }
 
   void wait_sent(int64_t number, TimePoint deadline) override {
-    exchange_.wait(*line_, &Exchange::Line::num_sent, static_cast<uint64_t>(number), deadline);
+    exchange_.wait(*line_, &Exchange::ChannelEnd::num_sent, static_cast<uint64_t>(number),
+                   deadline);
   }
   void wait_received(int64_t number, TimePoint deadline) override {
-    exchange_.wait(*line_, &Exchange::Line::num_received, static_cast<uint64_t>(number), deadline);
+    exchange_.wait(*line_, &Exchange::ChannelEnd::num_received, static_cast<uint64_t>(number),
+                   deadline);
   }
 
  private:
   Exchange& exchange_;
   const Exchange::LineName name_;
-  Exchange::Line* line_;
+  Exchange::ChannelEnd* line_;
 };
 
 Exchange::Exchange(int rank, int size)
@@ -135,15 +137,15 @@ std::unique_ptr<Channel> Exchange::channel(int peer, uint64_t id) {
 
 void Exchange::help() {
   const Lock lock(mutex_);
-  if (progress() && mailbox_.has_sleepers()) mailbox_.ring();
+  if (progress() && mailbox_.has_sleepers()) mailbox_.ring_bell();
 }
 
 void Exchange::close() noexcept {
   is_closed_ = true;
   mailbox_.close();
-  mailbox_.ring();
+  mailbox_.ring_bell();
   const Lock lock(mutex_);  // nobody copies any more
-  for (const int peer : opened_) peer_of(peer)->memory.mailbox().ring();
+  for (const int peer : opened_) peer_of(peer)->memory.mailbox().ring_bell();
 }
 
 void Exchange::leave(Peer& peer, const MailboxEntry& entry) {
@@ -158,7 +160,7 @@ bool Exchange::flush(Peer& peer) {
     peer.outgoing.pop_front();
     moved = true;
   }
-  if (moved) peer.memory.mailbox().ring();
+  if (moved) peer.memory.mailbox().ring_bell();
   return moved;
 }
 
@@ -167,7 +169,7 @@ bool Exchange::empty_lane(int peer) {
   bool moved = false;
   while (const auto entry = mailbox_.take(peer)) {
     moved = true;
-    Line& line = lines_[{peer, entry->channel}];
+    ChannelEnd& line = lines_[{peer, entry->channel}];
     if (entry->kind == MailboxEntry::kMessage) {
       line.arrived.push_back(*entry);
     } else if (entry->kind == MailboxEntry::kTaken && entry->number == line.num_sent &&
@@ -177,7 +179,7 @@ bool Exchange::empty_lane(int peer) {
       peer_of(peer)->lost = "it left what is no message in this rank's mailbox";
     }
   }
-  if (mailbox_.writer_waits(peer)) peer_of(peer)->memory.mailbox().ring();
+  if (mailbox_.writer_waits(peer)) peer_of(peer)->memory.mailbox().ring_bell();
   return moved;
 }
 
@@ -195,7 +197,7 @@ bool Exchange::read(Peer& peer, const MailboxEntry& message, char* to) {
 }
 
 // Messages that are what was posted for them. True if one was taken.
-bool Exchange::take_messages(uint64_t id, Line& line) {
+bool Exchange::take_messages(uint64_t id, ChannelEnd& line) {
   bool moved = false;
   while (!line.posted.empty() && !line.arrived.empty()) {
     const Posted posted = line.posted.front();
@@ -225,7 +227,7 @@ bool Exchange::progress() {
   return moved;
 }
 
-void Exchange::fail_late(const Line& line) {
+void Exchange::fail_late(const ChannelEnd& line) {
   if (line.posted.empty() || line.arrived.empty()) throw std::runtime_error("it is silent");
   const auto& [posted, arrived] = std::pair(line.posted.front(), line.arrived.front());
   throw MessageMismatch(fmt::format("it sent {} where this rank expects {}",
@@ -233,7 +235,8 @@ void Exchange::fail_late(const Line& line) {
                                     message_text(posted.tag, posted.bytes)));
 }
 
-void Exchange::wait(Line& line, uint64_t Line::*done, uint64_t number, TimePoint deadline) {
+void Exchange::wait(ChannelEnd& line, uint64_t ChannelEnd::*done, uint64_t number,
+                    TimePoint deadline) {
   const TimePoint begin = Clock::now();
   bool peer_has_left = false;
   for (;;) {
@@ -244,7 +247,7 @@ void Exchange::wait(Line& line, uint64_t Line::*done, uint64_t number, TimePoint
       moved = progress();
       if (line.*done > number) {
         // Another thread's message may have been among what was moved.
-        if (moved && mailbox_.has_sleepers()) mailbox_.ring();
+        if (moved && mailbox_.has_sleepers()) mailbox_.ring_bell();
         return;
       }
       if (is_closed_) throw std::runtime_error("this rank ended the world");
@@ -255,7 +258,7 @@ void Exchange::wait(Line& line, uint64_t Line::*done, uint64_t number, TimePoint
         fail_late(line);
       }
     }
-    if (moved && mailbox_.has_sleepers()) mailbox_.ring();
+    if (moved && mailbox_.has_sleepers()) mailbox_.ring_bell();
     if (moved || peer_has_left) continue;
     const TimePoint now = Clock::now();
     if (now - begin < kSpin) {

@@ -63,7 +63,7 @@ class Exchange {
     std::string lost;                   // why it can be talked with no longer
   };
   // One end of a channel.
-  struct Line {
+  struct ChannelEnd {
     Peer* peer = nullptr;
     uint64_t num_sends = 0, num_receives = 0;  // posted
     uint64_t num_sent = 0, num_received = 0;   // complete
@@ -79,12 +79,12 @@ class Exchange {
   void leave(Peer& peer, const MailboxEntry& entry) SKEIN_REQUIRES(mutex_);
   bool flush(Peer& peer) SKEIN_REQUIRES(mutex_);
   bool empty_lane(int peer) SKEIN_REQUIRES(mutex_);
-  bool take_messages(uint64_t id, Line& line) SKEIN_REQUIRES(mutex_);
+  bool take_messages(uint64_t id, ChannelEnd& line) SKEIN_REQUIRES(mutex_);
   bool read(Peer& peer, const MailboxEntry& message, char* to) SKEIN_REQUIRES(mutex_);
   bool progress() SKEIN_REQUIRES(mutex_);
   // Until `line` has completed `number` of what `done` counts.
-  void wait(Line& line, uint64_t Line::*done, uint64_t number, TimePoint deadline);
-  [[noreturn]] static void fail_late(const Line& line);
+  void wait(ChannelEnd& line, uint64_t ChannelEnd::*done, uint64_t number, TimePoint deadline);
+  [[noreturn]] static void fail_late(const ChannelEnd& line);
 
   const int rank_, size_;
   const uint64_t token_;
@@ -93,7 +93,7 @@ class Exchange {
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Peer>> peers_ SKEIN_GUARDED_BY(mutex_);  // by world rank
   std::vector<int> opened_ SKEIN_GUARDED_BY(mutex_);
-  std::map<LineName, Line> lines_ SKEIN_GUARDED_BY(mutex_);
+  std::map<LineName, ChannelEnd> lines_ SKEIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace skein

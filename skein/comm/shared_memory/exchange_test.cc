@@ -114,7 +114,7 @@ TEST(Exchange, ARingThatOverflowsLosesNothingAndLocksNobody) {
   run_ranks(2, [](const WorldOptions& options) {
     Group group(options);
     ASSERT_TRUE(group.world->shares_memory(1 - options.rank));
-    constexpr int kMessages = 20 * Mailbox::kRing;
+    constexpr int kMessages = 20 * Mailbox::kLaneEntries;
     std::vector<std::vector<int32_t>> out, in(kMessages, std::vector<int32_t>(3, -1));
     for (int i = 0; i < kMessages; ++i) out.push_back({options.rank, i, -i});
     std::vector<Communicator::Ticket> tickets;

@@ -41,7 +41,7 @@ struct Mailbox::Lane {
   alignas(64) std::atomic<uint64_t> num_put;
   std::atomic<uint32_t> writer_waits;
   alignas(64) std::atomic<uint64_t> num_taken;
-  alignas(64) MailboxEntry ring[kRing];
+  alignas(64) MailboxEntry entries[kLaneEntries];
 };
 
 Mailbox::Mailbox(int num_lanes)
@@ -88,12 +88,12 @@ Mailbox::Lane& Mailbox::lane(int index) const {
 bool Mailbox::put(int index, const MailboxEntry& entry) {
   Lane& to = lane(index);
   const uint64_t number = to.num_put.load(std::memory_order_relaxed);
-  if (number - to.num_taken.load(std::memory_order_acquire) >= kRing) {
+  if (number - to.num_taken.load(std::memory_order_acquire) >= kLaneEntries) {
     // Either the owner sees this after it made room, or this rank sees the room.
     to.writer_waits.store(1);
-    if (number - to.num_taken.load() >= kRing) return false;
+    if (number - to.num_taken.load() >= kLaneEntries) return false;
   }
-  to.ring[number % kRing] = entry;
+  to.entries[number % kLaneEntries] = entry;
   to.num_put.store(number + 1, std::memory_order_release);
   return true;
 }
@@ -102,7 +102,7 @@ std::optional<MailboxEntry> Mailbox::take(int index) {
   Lane& from = lane(index);
   const uint64_t number = from.num_taken.load(std::memory_order_relaxed);
   if (from.num_put.load(std::memory_order_acquire) == number) return std::nullopt;
-  const MailboxEntry entry = from.ring[number % kRing];
+  const MailboxEntry entry = from.entries[number % kLaneEntries];
   from.num_taken.store(number + 1);
   return entry;
 }
@@ -114,7 +114,7 @@ bool Mailbox::writer_waits(int index) {
 
 // The bell and the number of sleepers are each written before the other is read: either the owner
 // sees that the bell rang, or who rings sees that the owner sleeps.
-void Mailbox::ring() {
+void Mailbox::ring_bell() {
   header_->bell.fetch_add(1);
   if (!has_sleepers()) return;
   ::syscall(SYS_futex, &header_->bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);

@@ -3,10 +3,10 @@
 // touched.
 //
 //   header   magic, lanes, a bell that wakes the owner, whether the owner has ended the world
-//   lane     a ring of entries from one writer, the peer, to one reader, the owner
+//   lane     a circular buffer of entries from one writer, the peer, to one reader, the owner
 //
-// What lies there was written by a peer: every index is taken modulo the ring, so damage gives
-// wrong entries and never a wrong address. The file is sealed, so that no mapping can fault.
+// What lies there was written by a peer: every index is taken modulo the buffer, so damage
+// gives wrong entries and never a wrong address. The file is sealed, so that no mapping can fault.
 // Threads  put: one of the writer at a time; take: one of the owner; the others: any
 // Source   futex(2), memfd_create(2); Drepper 2011, Futexes Are Tricky
 #pragma once
@@ -29,7 +29,7 @@ struct MailboxEntry {
 
 class Mailbox {
  public:
-  static constexpr uint64_t kRing = 64;  // entries of a lane
+  static constexpr uint64_t kLaneEntries = 64;
 
   // A new one. std::runtime_error: the system has no memory for it, or no memfd.
   explicit Mailbox(int num_lanes);
@@ -41,21 +41,23 @@ class Mailbox {
 
   int fd() const { return file_.get(); }
 
-  // By the writer; false where the ring is full: ring() then comes once it is not.
+  // By the writer. Returns false if the lane is full; the owner wakes the writer when it has room.
   bool put(int lane, const MailboxEntry& entry);
-  // By the owner; at the last entry tells whether the writer waits for room.
+  // By the owner; nothing if the lane is empty.
   std::optional<MailboxEntry> take(int lane);
+  // By the owner, after take(): whether the writer waits for room, and has to be woken. True once
+  // for each wait.
   bool writer_waits(int lane);
 
-  // Wakes the owner. The owner reads bell() before it looks for entries, and where it found none
-  // sleeps, unless the bell rang since.
-  void ring();
+  // Wakes the owner. The owner reads bell() before it looks for entries, and gives that number to
+  // sleep(), which returns at once if the bell rang in between.
+  void ring_bell();
   bool has_sleepers() const;
   uint32_t bell() const;
-  // False where nothing rang within `longest`.
+  // False if the bell did not ring within `longest`.
   bool sleep(uint32_t bell, std::chrono::nanoseconds longest);
 
-  // By the owner: what its memory holds is no longer what its entries say.
+  // By the owner: its memory no longer holds the messages that its entries name.
   void close();
   bool is_closed() const;
 

@@ -23,7 +23,7 @@ TEST(Mailbox, AFullRingRefusesUntilTheOwnerTookAndTellsThatTheWriterWaits) {
   Mailbox own(3);
   Mailbox peers(another(own), 3);
   for (uint64_t round = 0; round < 3; ++round) {
-    for (uint64_t i = 0; i < Mailbox::kRing; ++i) {
+    for (uint64_t i = 0; i < Mailbox::kLaneEntries; ++i) {
       ASSERT_TRUE(peers.put(2, {.kind = MailboxEntry::kMessage, .number = round * 1000 + i}));
     }
     EXPECT_FALSE(own.writer_waits(2));
@@ -31,7 +31,7 @@ TEST(Mailbox, AFullRingRefusesUntilTheOwnerTookAndTellsThatTheWriterWaits) {
     EXPECT_TRUE(own.writer_waits(2));
     EXPECT_FALSE(own.writer_waits(2)) << "told once";
     EXPECT_FALSE(own.take(1).has_value()) << "another lane";
-    for (uint64_t i = 0; i < Mailbox::kRing; ++i) {
+    for (uint64_t i = 0; i < Mailbox::kLaneEntries; ++i) {
       const auto entry = own.take(2);
       ASSERT_TRUE(entry.has_value());
       EXPECT_EQ(entry->number, round * 1000 + i);
@@ -44,13 +44,13 @@ TEST(Mailbox, TheBellWakesASleeperAndIsNotMissed) {
   Mailbox own(1);
   const uint32_t heard = own.bell();
   EXPECT_FALSE(own.sleep(heard, milliseconds(5)));
-  own.ring();
+  own.ring_bell();
   EXPECT_TRUE(own.sleep(heard, std::chrono::seconds(600))) << "it rang before the sleep";
   const uint32_t again = own.bell();
   std::thread sleeper([&] { EXPECT_TRUE(own.sleep(again, std::chrono::seconds(600))); });
   while (!own.has_sleepers()) std::this_thread::yield();
   const auto begin = std::chrono::steady_clock::now();
-  Mailbox(another(own), 1).ring();
+  Mailbox(another(own), 1).ring_bell();
   sleeper.join();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
 }

@@ -52,18 +52,17 @@ Misfit misfit_of_tensors(const Manifest& manifest, std::span<const NeededTensor>
 }
 
 constexpr std::string_view kResumeOtherwise =
-    "To go on, give it what it was trained with; to begin a new run with its weights, name another "
-    "run.dir and set model.init_from";
+    "To continue, give it what it was trained with; to begin a new run with its weights, name "
+    "another run.dir and set model.init_from";
 
 // What to do about such changes. Weights do not fit a model of other shapes.
 std::string_view way_out(std::span<const Change> changes) {
   const bool other_shapes = std::any_of(changes.begin(), changes.end(), [](const Change& change) {
     return change.kind == ChangeKind::kImpossible && change.key.starts_with("model.");
   });
-  return other_shapes
-             ? "To go on, give it what it was trained with; such a model is a new run, with "
-               "weights of its own: name another run.dir"
-             : kResumeOtherwise;
+  return other_shapes ? "To continue, give it what it was trained with; such a model is a new run, "
+                        "with weights of its own: name another run.dir"
+                      : kResumeOtherwise;
 }
 
 // The copy that the run of a checkpoint keeps, where the tokenizer is another now.
@@ -214,8 +213,8 @@ std::string schedule_that_follows(const Config& config, std::span<const Change> 
   const auto text = [](float rate, int digits) { return fmt::format("{:.{}g}", rate, digits); };
   const int digits = text(now, 3) == text(was, 3) ? 9 : 3;  // enough to see that they differ
   return fmt::format(
-      "the learning rate of step {} is {} and was to be {}: its schedule follows from "
-      "run.steps, which is {} now; {} keeps the one of before",
+      "the learning rate of step {} is {} and was to be {}: its schedule follows from run.steps, "
+      "which is {} now; {} keeps the earlier schedule",
       step, text(now, digits), text(was, digits), config.run.steps, fmt::join(kept, " "));
 }
 

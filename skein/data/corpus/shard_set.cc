@@ -140,7 +140,7 @@ void check_shard_lists(const fs::path& folder, const std::vector<ShardList>& sha
     fail(ErrorCode::kInvalid,
          "{}: {} is of another list of inputs, or made with other options ({}), than {} ({}), so "
          "that documents are in two shards, or in none: expected shards of one command; make all "
-         "of them anew, with --overwrite",
+         "of them again, with --overwrite",
          folder.string(), shard.shard.filename().string(), shard.of,
          other.shard.filename().string(), other.of);
   }

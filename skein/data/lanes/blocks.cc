@@ -6,6 +6,7 @@
 #include "skein/base/error.h"
 #include "skein/base/numbers/philox.h"
 #include "skein/base/text/units.h"
+#include "skein/base/text/utf8.h"
 
 namespace skein {
 namespace {
@@ -58,7 +59,7 @@ int64_t CorpusBlocks::boundary(int64_t index) const {
 int64_t CorpusBlocks::utf8_boundary(const DocumentPlace& at, int64_t position) const {
   const HeldText held = source_.part(at.document, position - at.begin, 3);
   for (const char c : held.view()) {
-    if ((static_cast<unsigned char>(c) & 0xC0) != 0x80) break;
+    if (!utf8::is_continuation(c)) break;
     ++position;
   }
   return position;

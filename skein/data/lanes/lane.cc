@@ -20,7 +20,7 @@ const LaneOptions& checked(const LaneOptions& options) {
   }
   if (options.sequence_length < 2) {
     fail(ErrorCode::kUsage,
-         "data.sequence_length is {}, expected at least 2: a token and the one that follows it",
+         "data.sequence_length is {}, expected at least 2: a token and the next one",
          options.sequence_length);
   }
   if (options.sequence_length > std::numeric_limits<int32_t>::max() ||
@@ -174,11 +174,10 @@ Lane::Lane(const LaneContext& context, int64_t lane, const LaneState& state)
     begins_there = found_ = segment_.range.begin == position;
   }
   if (!begins_there) {
-    fail(
-        ErrorCode::kInvalid,
-        "{}: lane {} cannot continue at block {}, byte {}, token {}: no document begins there; the "
-        "corpus is not the one that the checkpoint was trained on",
-        context.source().name(), lane, state.block, state.byte, state.token);
+    fail(ErrorCode::kInvalid,
+         "{}: lane {} cannot continue at block {}, byte {}, token {}: no document begins there; "
+         "the checkpoint was trained on another corpus",
+         context.source().name(), lane, state.block, state.byte, state.token);
   }
 }
 
@@ -235,8 +234,8 @@ void Lane::load_segment() {
   const auto size = static_cast<int64_t>(tokens_.size());
   if (state_.token > 0 && state_.token >= size) {
     fail(ErrorCode::kInvalid,
-         "{}: lane {} cannot continue at token {} of document {}, which has {}: the corpus or the "
-         "tokenizer is not the one that the checkpoint was trained with",
+         "{}: lane {} cannot continue at token {} of document {}, which has {}: the checkpoint was "
+         "trained with another corpus or tokenizer",
          context_->source().name(), lane_, state_.token, segment_.document, size);
   }
   if (size == 0) leave_segment();

@@ -15,11 +15,11 @@ namespace skein {
 namespace {
 
 // One row of a batch, to be written.
-struct Row {
+struct RowSpans {
   std::span<int32_t> tokens, labels, positions, attention_starts;  // [T] each
 };
 
-Row row_of(Batch& batch, int64_t index) {
+RowSpans row_of(Batch& batch, int64_t index) {
   const auto part = [&](std::vector<int32_t>& values) {
     return std::span(values).subspan(index * batch.sequence_length, batch.sequence_length);
   };
@@ -29,7 +29,7 @@ Row row_of(Batch& batch, int64_t index) {
 
 // Fills a row behind the end of its lane, from token `begin` on. Without the document mask the
 // tokens before go on, which causal attention keeps from what comes after them.
-void pad_row(bool document_mask, const Row& row, int64_t begin) {
+void pad_row(bool document_mask, const RowSpans& row, int64_t begin) {
   const int64_t start = document_mask ? begin : 0;
   for (size_t i = static_cast<size_t>(begin); i < row.tokens.size(); ++i) {
     row.tokens[i] = 0;
@@ -45,7 +45,7 @@ int32_t label_of(std::span<const int32_t> pending, std::span<const uint8_t> coun
   return counts.empty() || counts[i] != 0 ? pending[i] : kNoLabel;
 }
 
-void pack_row(MixtureLane& lane, bool document_mask, const Row& row,
+void pack_row(MixtureLane& lane, bool document_mask, const RowSpans& row,
               std::vector<RowSegment>& segments) {
   const auto length = static_cast<int64_t>(row.tokens.size());
   int64_t attention_start = 0;

@@ -49,12 +49,12 @@ void count_words(std::string_view text, const Pattern& pattern, Counts& counts) 
 // In the order of their bytes, so that nothing depends on threads.
 std::vector<bpe::CountedWord> count_words(const Corpus& corpus,
                                           const TrainTokenizerOptions& options) {
-  struct Part {
+  struct ThreadCounts {
     std::vector<HeldText> excerpts;
     Counts counts;
   };
   const int num_threads = options.num_threads > 0 ? options.num_threads : num_cores();
-  std::vector<Part> parts(static_cast<size_t>(num_threads));
+  std::vector<ThreadCounts> parts(static_cast<size_t>(num_threads));
   size_t next = 0;
   int64_t num_bytes = 0;
   const int64_t sample_bytes = options.sample_bytes > 0 ? options.sample_bytes : kSampleBytes;
@@ -69,7 +69,7 @@ std::vector<bpe::CountedWord> count_words(const Corpus& corpus,
   const Pattern pattern(options.pattern);
   const bool is_composed = options.pattern == Pattern::Kind::kQwen2;
   if (options.on_progress) options.on_progress("counting words of", 0, num_bytes);
-  parallel_for_each(parts, num_threads, [&](Part& part) {
+  parallel_for_each(parts, num_threads, [&](ThreadCounts& part) {
     std::string valid, composed;
     for (const HeldText& held : part.excerpts) {
       std::string_view excerpt = held;

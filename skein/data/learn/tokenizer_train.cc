@@ -13,6 +13,7 @@
 #include "skein/base/error.h"
 #include "skein/base/files/lost_pages.h"
 #include "skein/base/numbers/hash.h"
+#include "skein/base/text/utf8.h"
 #include "skein/data/learn/write_tokenizer.h"
 #include "skein/data/tokenizer/tokenizer.h"
 #include "skein/objects/store.h"
@@ -25,8 +26,6 @@ namespace {
 constexpr int64_t kSentenceBytes = 4096;
 constexpr int kReservedPieces = 3 + 256;  // <unk>, <s>, </s>, bytes
 
-bool is_inside_character(char byte) { return (static_cast<uint8_t>(byte) & 0xc0) == 0x80; }
-
 // Where an excerpt of at most `limit` bytes from `begin` ends: after a newline if there is one,
 // otherwise before a character.
 size_t excerpt_end(std::string_view text, size_t begin, size_t limit) {
@@ -34,7 +33,7 @@ size_t excerpt_end(std::string_view text, size_t begin, size_t limit) {
   if (end == text.size()) return end;
   const size_t newline = text.substr(0, end).rfind('\n');
   if (newline != std::string_view::npos && newline >= begin) return newline + 1;
-  while (end > begin + 1 && is_inside_character(text[end])) --end;
+  while (end > begin + 1 && utf8::is_continuation(text[end])) --end;
   return end;
 }
 
@@ -42,7 +41,7 @@ size_t excerpt_end(std::string_view text, size_t begin, size_t limit) {
 size_t line_start(std::string_view text, size_t begin, size_t limit) {
   const size_t newline = text.substr(begin, limit).find('\n');
   if (newline != std::string_view::npos) return begin + newline + 1;
-  while (begin < text.size() && is_inside_character(text[begin])) ++begin;
+  begin = utf8::next_character_start(text, begin);
   return begin;
 }
 

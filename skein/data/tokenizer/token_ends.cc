@@ -54,14 +54,14 @@ class Layer {
     size_t from = 0;
     size_t num_guesses = 0;  // the fewer, the likelier
   };
-  struct Piece {
+  struct TokenText {
     std::string text;
     bool is_cut = false;  // it holds parts of characters
   };
 
-  const Piece& piece(int32_t id) {
+  const TokenText& piece(int32_t id) {
     const auto [found, is_new] = pieces_.try_emplace(id);
-    Piece& piece = found->second;
+    TokenText& piece = found->second;
     if (!is_new) return piece;
     anchor_.resize(anchor_text_.empty() ? 0 : 1);
     anchor_.push_back(id);
@@ -83,7 +83,7 @@ class Layer {
 
   void add_ways(int32_t id, size_t from) {
     const size_t begin = ways_[from].end;
-    const Piece& said = piece(id);
+    const TokenText& said = piece(id);
     const std::string_view rest = text_.substr(begin);
     const size_t before = ways_.size();
     // Of a text that begins with blanks, the first may be the tokenizer's.
@@ -127,7 +127,7 @@ class Layer {
   std::string_view text_;
   std::vector<int32_t> anchor_;
   std::string anchor_text_;
-  std::unordered_map<int32_t, Piece> pieces_;
+  std::unordered_map<int32_t, TokenText> pieces_;
   std::vector<Way> ways_ = {{}};
   size_t first_of_token_ = 1;  // in ways_
 };

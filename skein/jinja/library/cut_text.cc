@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "skein/base/text/utf8.h"
 #include "skein/jinja/library/functions.h"
 #include "skein/jinja/values/operators.h"
 #include "skein/jinja/values/text.h"
@@ -29,8 +30,7 @@ std::vector<std::string_view> split_spaces(std::string_view text, int64_t most, 
     size_t end = text.size();
     if (from_right) {
       while (begin < end) {
-        size_t start = end - 1;
-        while (start > 0 && (static_cast<uint8_t>(text[start]) & 0xc0) == 0x80) --start;
+        const size_t start = utf8::character_start(text, end - 1);
         if (is_space(code_of(text.substr(start, end - start)))) break;
         end = start;
       }

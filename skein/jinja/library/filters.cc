@@ -10,11 +10,11 @@
 namespace skein::jinja {
 namespace {
 
-struct Row {
+struct NamedFilter {
   std::string_view name;
   Filter filter;
 };
-constexpr Row kFilters[] = {
+constexpr NamedFilter kFilters[] = {
     {"abs", filter_abs},
     {"attr", filter_attr},
     {"batch", filter_batch},
@@ -65,9 +65,9 @@ constexpr std::array<std::string_view, 10> kNotHere = {
     "filesizeformat", "groupby",   "pprint", "random",   "striptags",
     "truncate",       "urlencode", "urlize", "wordwrap", "xmlattr"};
 
-const Row* row_of(std::string_view name) {
+const NamedFilter* row_of(std::string_view name) {
   const auto* found = std::find_if(std::begin(kFilters), std::end(kFilters),
-                                   [&](const Row& row) { return row.name == name; });
+                                   [&](const NamedFilter& row) { return row.name == name; });
   return found == std::end(kFilters) ? nullptr : found;
 }
 
@@ -84,7 +84,7 @@ std::string why_no_filter(std::string_view name) {
 Value apply_filter(std::string_view name, const Value& value, const Arguments& arguments,
                    Budget& budget) {
   budget.step();
-  const Row* row = row_of(name);
+  const NamedFilter* row = row_of(name);
   if (row == nullptr) throw Refusal(why_no_filter(name));
   return row->filter(value, arguments, budget);
 }

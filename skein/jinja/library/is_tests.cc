@@ -15,7 +15,7 @@ namespace {
 
 using Test = bool (*)(const Value&, const Value&, Budget&);
 
-struct Row {
+struct NamedTest {
   std::string_view name;
   size_t num_arguments;  // behind the value
   Test test;
@@ -51,7 +51,7 @@ bool is_same(const Value& a, const Value& b) {
   throw Refusal("sameas of numbers and texts is not supported: Python does not promise an answer");
 }
 
-constexpr Row kTests[] = {
+constexpr NamedTest kTests[] = {
     {"odd", 0,
      [](const Value& v, const Value&, Budget& b) { return leaves(v, Value::integer(2), 1, b); }},
     {"even", 0,
@@ -126,9 +126,9 @@ constexpr Row kTests[] = {
     {"le", 1, compares<Operator::kLessEqual>},
 };
 
-const Row* row_of(std::string_view name) {
+const NamedTest* row_of(std::string_view name) {
   const auto* found = std::find_if(std::begin(kTests), std::end(kTests),
-                                   [&](const Row& row) { return row.name == name; });
+                                   [&](const NamedTest& row) { return row.name == name; });
   return found == std::end(kTests) ? nullptr : found;
 }
 
@@ -141,7 +141,7 @@ std::string why_no_test(std::string_view name) {
 bool passes_test(std::string_view name, const Value& value, const Arguments& arguments,
                  Budget& budget) {
   budget.step();
-  const Row* row = row_of(name);
+  const NamedTest* row = row_of(name);
   if (row == nullptr) throw Refusal(why_no_test(name));
   if (!arguments.named.empty() || arguments.positional.size() != row->num_arguments) {
     throw Refusal(fmt::format("the test '{}' takes {} argument{}, found {}", name,

@@ -103,11 +103,12 @@ bool is_ascii_code(char32_t code) { return code < 0x80; }
 
 #define SKEIN_JINJA_METHOD [](const String& s, const Arguments& a, Budget& b) -> Value
 
-struct Row {
+struct NamedMethod {
   std::string_view name;
   Method method;
 };
-constexpr Row kMethods[] = {{"capitalize", SKEIN_JINJA_METHOD{return cased(s, a, b, capitalize);
+constexpr NamedMethod kMethods[] = {
+    {"capitalize", SKEIN_JINJA_METHOD{return cased(s, a, b, capitalize);
 }  // namespace
 }  // namespace skein::jinja
 , {"lower", SKEIN_JINJA_METHOD{return cased(s, a, b, lower);
@@ -230,7 +231,7 @@ return Value::boolean(is_titled(s));
 bool call_text_method(const Value& text, std::string_view name, const Arguments& arguments,
                       Budget& budget, Value& result) {
   const auto* row = std::find_if(std::begin(kMethods), std::end(kMethods),
-                                 [&](const Row& known) { return known.name == name; });
+                                 [&](const NamedMethod& known) { return known.name == name; });
   if (row == std::end(kMethods)) return false;
   result = row->method(text.as_string(), arguments, budget);
   return true;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "skein/base/text/utf8.h"
+#include "skein/base/text/visible_text.h"
 #include "skein/jinja/syntax/literals.h"
 #include "skein/jinja/values/text.h"
 
@@ -46,13 +48,13 @@ class Lexer {
   std::string_view rest() const { return std::string_view(source_).substr(at_); }
   bool here(std::string_view text) const { return source_.compare(at_, text.size(), text) == 0; }
 
-  Place place() {
+  SourcePosition place() {
     // Places are asked for in rising order.
     for (; placed_ < at_; ++placed_) {
       if (source_[placed_] == '\n') {
         ++place_.line;
         place_.column = 1;
-      } else if ((static_cast<uint8_t>(source_[placed_]) & 0xc0) != 0x80) {
+      } else if (!utf8::is_continuation(source_[placed_])) {
         ++place_.column;
       }
     }
@@ -147,7 +149,7 @@ class Lexer {
     at = spaces(at + 3);
     const bool strips = source_.compare(at, 3, "-%}") == 0;
     if (!strips && source_.compare(at, 2, "%}") != 0) return false;
-    const Place begin = place();
+    const SourcePosition begin = place();
     at_ = strips ? at + 1 : at;
     end_of_tag(strips, false);
     for (size_t tag = at_;; tag += 2) {
@@ -178,7 +180,7 @@ class Lexer {
   // Up to the tag's end, which does not count inside brackets.
   void tag_content(bool is_block) {
     const std::string_view end = is_block ? "%}" : "}}";
-    const Place begin = tokens_.back().place;
+    const SourcePosition begin = tokens_.back().place;
     std::string closing;
     for (;;) {
       skip_spaces();
@@ -262,7 +264,7 @@ class Lexer {
   size_t at_ = 0;
   bool line_starting_ = true;
   size_t placed_ = 0;
-  Place place_;
+  SourcePosition place_;
 };
 
 }  // namespace
@@ -273,7 +275,8 @@ std::vector<Token> tokens_of(std::string_view source, const std::string& name,
   return Lexer(normalized(source, syntax.keep_trailing_newline), name, syntax).run();
 }
 
-void fail_at(ErrorCode code, const std::string& name, Place place, const std::string& why) {
+void fail_at(ErrorCode code, const std::string& name, SourcePosition place,
+             const std::string& why) {
   throw Error(code, fmt::format("{}:{}:{}: {}", name, place.line, place.column, why));
 }
 

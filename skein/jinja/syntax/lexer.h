@@ -15,7 +15,7 @@
 
 namespace skein::jinja {
 
-struct Place {
+struct SourcePosition {
   int line = 1;
   int column = 1;
 };
@@ -37,7 +37,7 @@ struct Token {
   TokenKind kind = TokenKind::kEnd;
   std::string text;  // data, a name, an operator; of a string, what it spells
   Value number;
-  Place place;
+  SourcePosition place;
 
   bool is_operator(std::string_view symbol) const {
     return kind == TokenKind::kOperator && text == symbol;
@@ -56,7 +56,7 @@ std::vector<Token> tokens_of(std::string_view source, const std::string& name,
                              const Syntax& syntax);
 
 // Throws Error{code, "NAME:LINE:COLUMN: WHY"}.
-[[noreturn]] void fail_at(ErrorCode code, const std::string& name, Place place,
+[[noreturn]] void fail_at(ErrorCode code, const std::string& name, SourcePosition place,
                           const std::string& why);
 
 }  // namespace skein::jinja

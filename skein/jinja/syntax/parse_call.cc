@@ -52,7 +52,7 @@ CallArguments Parser::arguments(int& depth) {
 }
 
 ExpressionPtr Parser::call(ExpressionPtr of) {
-  const Place place = current().place;
+  const SourcePosition place = current().place;
   int depth = of->depth;
   CallArguments given = arguments(depth);
   ExpressionPtr made = node_of(ExpressionKind::kCall, place, std::move(of));
@@ -63,7 +63,7 @@ ExpressionPtr Parser::call(ExpressionPtr of) {
 
 // Behind the bar.
 ExpressionPtr Parser::filter(ExpressionPtr of) {
-  const Place place = current().place;
+  const SourcePosition place = current().place;
   const std::string name = expect_any_name("the name of a filter");
   if (current().is_operator("."))
     refuse(place, fmt::format("the filter '{}.…' is not known", name));
@@ -79,9 +79,9 @@ ExpressionPtr Parser::filter(ExpressionPtr of) {
 }
 
 ExpressionPtr Parser::test(ExpressionPtr of) {
-  const Place place = take().place;  // is
+  const SourcePosition place = take().place;  // is
   const bool negated = take_name("not");
-  const Place name_place = current().place;
+  const SourcePosition name_place = current().place;
   const std::string name = expect_any_name("the name of a test");
   if (const std::string why = why_no_test(name); !why.empty()) refuse(name_place, why);
   int depth = of->depth;

@@ -11,7 +11,7 @@ constexpr int kMaxTree = 400;
 
 }  // namespace
 
-int Parser::deeper(int depth, Place place) const {
+int Parser::deeper(int depth, SourcePosition place) const {
   if (depth >= kMaxTree) {
     fail_at(ErrorCode::kInvalid, name_, place,
             fmt::format("an expression of more than {} levels", kMaxTree));
@@ -19,7 +19,8 @@ int Parser::deeper(int depth, Place place) const {
   return depth + 1;
 }
 
-ExpressionPtr Parser::node(ExpressionKind kind, Place place, std::vector<ExpressionPtr> parts) {
+ExpressionPtr Parser::node(ExpressionKind kind, SourcePosition place,
+                           std::vector<ExpressionPtr> parts) {
   auto made = std::make_unique<Expression>();
   made->kind = kind;
   made->place = place;
@@ -34,7 +35,7 @@ ExpressionPtr Parser::node(ExpressionKind kind, Place place, std::vector<Express
 
 // A tuple where there is a comma. `end`: a name behind which it ends, also after a comma.
 ExpressionPtr Parser::tuple(bool conditional, bool empty_is_tuple, std::string_view end) {
-  const Place place = current().place;
+  const SourcePosition place = current().place;
   std::vector<ExpressionPtr> parts;
   bool is_tuple = false;
   for (;;) {
@@ -58,7 +59,7 @@ ExpressionPtr Parser::tuple(bool conditional, bool empty_is_tuple, std::string_v
 
 ExpressionPtr Parser::expression() {
   const Depth depth(*this);
-  const Place place = current().place;
+  const SourcePosition place = current().place;
   ExpressionPtr value = any_or();
   while (take_name("if")) {
     ExpressionPtr condition = any_or();
@@ -70,28 +71,28 @@ ExpressionPtr Parser::expression() {
 }
 
 ExpressionPtr Parser::any_or() {
-  const Place place = current().place;
+  const SourcePosition place = current().place;
   ExpressionPtr left = all_and();
   while (take_name("or")) left = node_of(ExpressionKind::kOr, place, std::move(left), all_and());
   return left;
 }
 
 ExpressionPtr Parser::all_and() {
-  const Place place = current().place;
+  const SourcePosition place = current().place;
   ExpressionPtr left = any_not();
   while (take_name("and")) left = node_of(ExpressionKind::kAnd, place, std::move(left), any_not());
   return left;
 }
 
 ExpressionPtr Parser::any_not() {
-  const Place place = current().place;
+  const SourcePosition place = current().place;
   if (!take_name("not")) return comparison();
   const Depth depth(*this);
   return node_of(ExpressionKind::kNot, place, any_not());
 }
 
 ExpressionPtr Parser::comparison() {
-  const Place place = current().place;
+  const SourcePosition place = current().place;
   std::vector<ExpressionPtr> parts;
   std::vector<Operator> operators;
   parts.push_back(sum());
@@ -122,7 +123,7 @@ ExpressionPtr Parser::comparison() {
 }
 
 ExpressionPtr Parser::sum() {
-  const Place place = current().place;
+  const SourcePosition place = current().place;
   ExpressionPtr left = concatenation();
   while (current().is_operator("+") || current().is_operator("-")) {
     const Operator op = take().text == "+" ? Operator::kAdd : Operator::kSubtract;
@@ -133,7 +134,7 @@ ExpressionPtr Parser::sum() {
 }
 
 ExpressionPtr Parser::concatenation() {
-  const Place place = current().place;
+  const SourcePosition place = current().place;
   std::vector<ExpressionPtr> parts;
   parts.push_back(product());
   while (take_operator("~")) parts.push_back(product());
@@ -142,7 +143,7 @@ ExpressionPtr Parser::concatenation() {
 }
 
 ExpressionPtr Parser::product() {
-  const Place place = current().place;
+  const SourcePosition place = current().place;
   ExpressionPtr left = power();
   static const std::pair<std::string_view, Operator> kSymbols[] = {{"*", Operator::kMultiply},
                                                                    {"/", Operator::kDivide},
@@ -160,7 +161,7 @@ ExpressionPtr Parser::product() {
 }
 
 ExpressionPtr Parser::power() {
-  const Place place = current().place;
+  const SourcePosition place = current().place;
   ExpressionPtr left = unary(true);
   while (take_operator("**")) {
     left = node_of(ExpressionKind::kBinary, place, std::move(left), unary(true));
@@ -171,7 +172,7 @@ ExpressionPtr Parser::power() {
 
 ExpressionPtr Parser::unary(bool with_filter) {
   const Depth depth(*this);
-  const Place place = current().place;
+  const SourcePosition place = current().place;
   ExpressionPtr made;
   if (take_operator("-")) {
     made = node_of(ExpressionKind::kNegative, place, unary(false));
@@ -233,7 +234,7 @@ ExpressionPtr Parser::primary() {
 }
 
 ExpressionPtr Parser::list() {
-  const Place place = take().place;
+  const SourcePosition place = take().place;
   std::vector<ExpressionPtr> parts;
   while (!current().is_operator("]")) {
     if (!parts.empty()) expect_operator(",");
@@ -245,7 +246,7 @@ ExpressionPtr Parser::list() {
 }
 
 ExpressionPtr Parser::dict() {
-  const Place place = take().place;
+  const SourcePosition place = take().place;
   std::vector<ExpressionPtr> parts;
   while (!current().is_operator("}")) {
     if (!parts.empty()) expect_operator(",");
@@ -286,7 +287,7 @@ ExpressionPtr Parser::filters_and_tests(ExpressionPtr of) {
 }
 
 ExpressionPtr Parser::subscript(ExpressionPtr of) {
-  const Place place = current().place;
+  const SourcePosition place = current().place;
   if (take().text == ".") {
     const Token name = take();
     if (name.kind == TokenKind::kName) {
@@ -309,7 +310,7 @@ ExpressionPtr Parser::subscript(ExpressionPtr of) {
 }
 
 ExpressionPtr Parser::slice(ExpressionPtr of, ExpressionPtr start) {
-  const Place place = take().place;  // the first colon
+  const SourcePosition place = take().place;  // the first colon
   const auto bound = [&]() -> ExpressionPtr {
     return current().is_operator(":") || current().is_operator("]") ? nullptr : expression();
   };

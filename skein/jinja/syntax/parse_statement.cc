@@ -27,7 +27,7 @@ void Parser::fail_here(const std::string& why) const {
   fail_at(ErrorCode::kInvalid, name_, current().place, why);
 }
 
-void Parser::refuse(Place place, const std::string& why) const {
+void Parser::refuse(SourcePosition place, const std::string& why) const {
   fail_at(ErrorCode::kUnsupported, name_, place, why);
 }
 
@@ -243,7 +243,7 @@ std::vector<Parameter> Parser::parameters() {
     if (take_operator("=")) {
       parameter.otherwise = expression();
     } else if (!made.empty() && made.back().otherwise != nullptr) {
-      fail_here("a parameter without a default behind one that has one");
+      fail_here("a parameter without a default behind a parameter with a default");
     }
     made.push_back(std::move(parameter));
   }
@@ -281,7 +281,7 @@ std::unique_ptr<Statement> Parser::call_statement() {
   Statement* outer = std::exchange(macro_, made.get());
   if (current().is_operator("(")) made->parameters = parameters();
   macro_ = outer;
-  const Place place = current().place;
+  const SourcePosition place = current().place;
   made->expressions.push_back(expression());
   if (made->expressions[0]->kind != ExpressionKind::kCall) {
     fail_at(ErrorCode::kInvalid, name_, place, "expected a call behind 'call'");

@@ -85,14 +85,14 @@ class Parser {
   CallArguments arguments(int& depth);
   void argument(CallArguments& arguments, int& depth);
 
-  ExpressionPtr node(ExpressionKind kind, Place place, std::vector<ExpressionPtr> parts);
+  ExpressionPtr node(ExpressionKind kind, SourcePosition place, std::vector<ExpressionPtr> parts);
   template <typename... Parts>
-  ExpressionPtr node_of(ExpressionKind kind, Place place, Parts... parts) {
+  ExpressionPtr node_of(ExpressionKind kind, SourcePosition place, Parts... parts) {
     std::vector<ExpressionPtr> list;
     (list.push_back(std::move(parts)), ...);
     return node(kind, place, std::move(list));
   }
-  int deeper(int depth, Place place) const;
+  int deeper(int depth, SourcePosition place) const;
 
   // Tokens.
   const Token& current() const { return tokens_[at_]; }
@@ -105,7 +105,7 @@ class Parser {
   std::string expect_any_name(const char* what);
   void expect_block_end();
   [[noreturn]] void fail_here(const std::string& why) const;
-  [[noreturn]] void refuse(Place place, const std::string& why) const;
+  [[noreturn]] void refuse(SourcePosition place, const std::string& why) const;
   static std::string described(const Token& token);
 
   struct Depth {  // of the parser's own calls

@@ -50,7 +50,7 @@ enum class ExpressionKind : uint8_t {
 
 struct Expression {
   ExpressionKind kind;
-  Place place;
+  SourcePosition place;
   int depth = 1;
   std::string name;
   Value constant;
@@ -61,7 +61,7 @@ struct Expression {
 
 // What is assigned to: a name, a namespace's value, or several of them.
 struct Target {
-  Place place;
+  SourcePosition place;
   std::string name;
   std::string attribute;      // of a namespace
   std::vector<Target> parts;  // of a tuple
@@ -94,7 +94,7 @@ struct Parameter {
 
 struct Statement {
   StatementKind kind;
-  Place place;
+  SourcePosition place;
   std::string name;  // of a macro
   std::string text;
   std::vector<ExpressionPtr> expressions;

@@ -27,18 +27,18 @@ std::string character_at(const String& string, int64_t index) {
   return std::string(rest.substr(0, offset_of(rest, 1)));
 }
 
-struct Range {
+struct SliceRange {
   int64_t start, stop, step;
 };
 
 // slice.indices(length) of Python.
-Range indices(const Value& start, const Value& stop, const Value& step, int64_t length) {
+SliceRange indices(const Value& start, const Value& stop, const Value& step, int64_t length) {
   const auto missing = [](const Value& value) { return value.is(Kind::kNone); };
   const auto bound = [&](const Value& value, int64_t otherwise) {
     if (missing(value)) return otherwise;
     return integer_of(value, "slice indices must be integers or None");
   };
-  Range range{0, 0, bound(step, 1)};
+  SliceRange range{0, 0, bound(step, 1)};
   if (range.step == 0) throw Refusal("slice step cannot be zero");
   const bool back = range.step < 0;
   const auto clip = [&](int64_t at) {
@@ -50,7 +50,7 @@ Range indices(const Value& start, const Value& stop, const Value& step, int64_t 
   return range;
 }
 
-int64_t num_items(const Range& range) {
+int64_t num_items(const SliceRange& range) {
   if (range.step > 0 && range.start < range.stop) {
     return (range.stop - range.start - 1) / range.step + 1;
   }
@@ -63,7 +63,7 @@ int64_t num_items(const Range& range) {
   return 0;
 }
 
-Value slice_of_string(const String& string, const Range& range, Budget& budget) {
+Value slice_of_string(const String& string, const SliceRange& range, Budget& budget) {
   const int64_t count = num_items(range);
   std::string made;
   if (range.step == 1 && count > 0) {
@@ -118,7 +118,7 @@ Value slice_of(const Value& value, const Value& start, const Value& stop, const 
   if (!sliced) {
     throw Refusal(fmt::format("'{}' object cannot be sliced", type_name(value)));
   }
-  const Range range = indices(start, stop, step, length_of(value));
+  const SliceRange range = indices(start, stop, step, length_of(value));
   if (value.is_string()) return slice_of_string(value.as_string(), range, budget);
   const Sequence& sequence = value.as_sequence();
   std::vector<Value> items;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "skein/base/text/utf8.h"
+
 namespace skein::jinja {
 namespace {
 
@@ -56,8 +58,7 @@ bool is_ignored_by_case(char32_t code) {
 bool is_final_sigma(std::string_view text, size_t at) {
   bool before = false;
   for (size_t end = at; end > 0;) {
-    size_t begin = end - 1;
-    while (begin > 0 && (static_cast<uint8_t>(text[begin]) & 0xc0) == 0x80) --begin;
+    const size_t begin = utf8::character_start(text, end - 1);
     const char32_t code = code_of(text.substr(begin, end - begin));
     end = begin;
     if (is_ignored_by_case(code)) continue;
@@ -106,13 +107,12 @@ bool ends_line(char32_t code) {
 
 }  // namespace
 
-size_t Characters::Place::size() const {
+size_t Characters::Iterator::size() const {
   return std::min<size_t>(size_at(*at), static_cast<size_t>(end - at));
 }
 
 int64_t count_characters(std::string_view text) {
-  return std::count_if(text.begin(), text.end(),
-                       [](char byte) { return (static_cast<uint8_t>(byte) & 0xc0) != 0x80; });
+  return static_cast<int64_t>(utf8::num_characters(text));
 }
 
 size_t offset_of(std::string_view text, int64_t index) {
@@ -121,31 +121,9 @@ size_t offset_of(std::string_view text, int64_t index) {
   return std::min(at, text.size());
 }
 
-char32_t code_of(std::string_view character) {
-  int32_t code = 0;
-  utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(character.data()),
-                   static_cast<utf8proc_ssize_t>(character.size()), &code);
-  return static_cast<char32_t>(code);
-}
+char32_t code_of(std::string_view character) { return utf8::first_character(character).code; }
 
-void append_code(std::string& text, char32_t code) {
-  utf8proc_uint8_t bytes[4];
-  const auto size = utf8proc_encode_char(static_cast<int32_t>(code), bytes);
-  text.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(size));
-}
-
-bool is_valid_utf8(std::string_view text) {
-  const auto* at = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
-  auto left = static_cast<utf8proc_ssize_t>(text.size());
-  while (left > 0) {
-    int32_t code = 0;
-    const utf8proc_ssize_t size = utf8proc_iterate(at, left, &code);
-    if (size <= 0) return false;
-    at += size;
-    left -= size;
-  }
-  return true;
-}
+void append_code(std::string& text, char32_t code) { utf8::append(text, code); }
 
 bool is_space(char32_t code) {
   return (code >= 0x9 && code <= 0xd) || (code >= 0x1c && code <= 0x20) || code == 0x85 ||
@@ -268,8 +246,7 @@ std::string_view strip(std::string_view text, Side side, const std::string_view*
   }
   if (side != Side::kLeft) {
     while (!text.empty()) {
-      size_t begin = text.size() - 1;
-      while (begin > 0 && (static_cast<uint8_t>(text[begin]) & 0xc0) == 0x80) --begin;
+      const size_t begin = utf8::character_start(text, text.size() - 1);
       if (!goes(text.substr(begin))) break;
       text.remove_suffix(text.size() - begin);
     }

@@ -14,19 +14,19 @@ namespace skein::jinja {
 class Characters {
  public:
   explicit Characters(std::string_view text) : text_(text) {}
-  struct Place {
+  struct Iterator {
     const char* at;
     const char* end;
     std::string_view operator*() const { return {at, size()}; }
-    Place& operator++() {
+    Iterator& operator++() {
       at += size();
       return *this;
     }
-    bool operator!=(const Place& other) const { return at != other.at; }
+    bool operator!=(const Iterator& other) const { return at != other.at; }
     size_t size() const;
   };
-  Place begin() const { return {text_.data(), text_.data() + text_.size()}; }
-  Place end() const { return {text_.data() + text_.size(), text_.data() + text_.size()}; }
+  Iterator begin() const { return {text_.data(), text_.data() + text_.size()}; }
+  Iterator end() const { return {text_.data() + text_.size(), text_.data() + text_.size()}; }
 
  private:
   std::string_view text_;
@@ -38,7 +38,6 @@ size_t offset_of(std::string_view text, int64_t index);
 // The code point that `character` spells.
 char32_t code_of(std::string_view character);
 void append_code(std::string& text, char32_t code);
-bool is_valid_utf8(std::string_view text);
 
 bool is_space(char32_t code);
 bool is_printable(char32_t code);

@@ -49,8 +49,8 @@ Config load(const LaunchOptions& options, const std::vector<std::string>& settin
   Config config = load_config(options.config.path, overrides);
   if (config.run.resume == "never") {
     fail(ErrorCode::kUsage,
-         "[run] resume is \"never\", and a job that is started again has to go on with what it "
-         "saved: expected \"auto\"");
+         "[run] resume is \"never\", and a job that is started again has to resume from its "
+         "checkpoints: expected \"auto\"");
   }
   return config;
 }

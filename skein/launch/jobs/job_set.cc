@@ -5,7 +5,7 @@
 
 #include "skein/base/ending.h"
 #include "skein/base/error.h"
-#include "skein/launch/jobs/yaml_text.h"
+#include "skein/base/text/json_text.h"
 
 namespace skein {
 namespace {
@@ -166,9 +166,10 @@ JobSetRun::Volume parse_volume(const std::string& text) {
 std::string job_set_manifest(const JobSetRun& run) {
   check_name("the JobSet's name", run.name, kMaxName);
   if (!run.space.empty()) check_name("--namespace", run.space, 63);
-  return "# Written by skein launch --jobset. How an image is made that holds skein: "
-         "docs/installing.md#container\n" +
-         yaml_text(config_map(run)) + "---\n" + yaml_text(job_set(run));
+  const OrderedJson list = {{"apiVersion", "v1"},
+                            {"kind", "List"},
+                            {"items", OrderedJson::array({config_map(run), job_set(run)})}};
+  return exact_json(list, "the JobSet", 2) + "\n";
 }
 
 }  // namespace skein

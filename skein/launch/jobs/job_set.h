@@ -49,7 +49,7 @@ std::string job_set_name(const std::string& run);
 // "CLAIM:/MOUNT"
 JobSetRun::Volume parse_volume(const std::string& text);
 
-// Two YAML documents: a ConfigMap with the configuration, and the JobSet.
+// A List of Kubernetes in JSON: a ConfigMap with the configuration, and the JobSet.
 std::string job_set_manifest(const JobSetRun& run);
 
 }  // namespace skein

@@ -118,7 +118,7 @@ done
 if [ -n "$ended" ]; then exit "$code"; fi
 echo "skein launch: it ended with $code: requeueing job $job" >&2
 scontrol requeue "$job" && exit "$code"
-echo "skein launch: Slurm did not requeue job $job: submit it again to go on" >&2
+echo "skein launch: Slurm did not requeue job $job: submit it again to resume" >&2
 exit "$code"
 )sh";
 

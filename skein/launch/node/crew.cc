@@ -101,7 +101,7 @@ void Crew::start(const GenerationRecord& record, const StoreView& view, Millis p
   // What keeps a start from its first step may lie in the process.
   if (record.attempts > 1) staying_.clear();
   if (replicas_ && record.vain_starts >= kTrustedAttempts) {
-    log::warn("the last {} starts brought no new step: this one goes on from storage",
+    log::warn("the last {} starts brought no new step: this one resumes from storage",
               record.vain_starts);
     replicas_->forget_all(record.number);
   }

@@ -82,13 +82,13 @@ int NodeSupervisor::end_run() {
   if (in_memory_alone_) {
     log::warn(
         "the run stops between two generations: what it did since the newest checkpoint may have "
-        "been in memory alone, and is done again when it goes on");
+        "been in memory alone, and is done again when it resumes");
   }
   if (exit_->exit_code == kExitDone) return kExitDone;
   if (exit_->exit_code == kExitRequeue) {
     // Workers that were asked to stop have said so themselves.
     if (failure || !stops_.any()) {
-      log::warn("{}{}: the same command goes on from the newest checkpoint",
+      log::warn("{}{}: the same command resumes from the newest checkpoint",
                 failure ? failure->message + "; " : "", exit_->message);
     }
     return kExitRequeue;
@@ -185,7 +185,7 @@ void NodeSupervisor::say_that_it_begins(const GenerationRecord& generation) {
     if (failure != nullptr && !failure->lost_peer() && launch_.on_failure) {
       launch_.on_failure(*failure);
     }
-    log::warn("{}; generation {} goes on with {} ranks on {} {}",
+    log::warn("{}; generation {} continues with {} ranks on {} {}",
               generation.failure.empty() ? "machines have changed" : generation.failure,
               generation.number, begun.size, generation.members.size(),
               generation.members.size() == 1 ? "machine" : "machines");
@@ -259,7 +259,7 @@ void NodeSupervisor::ended(int index, int status) {
                                             : Ending::kCrashed;
   if (ending == Ending::kRegrouped) in_memory_alone_ |= signal == 0 && crew_.replicas();
   if (ending == Ending::kStopped && supervisor_.ends_workers()) {
-    return tell(Ending::kLostPeer, "it was told to end");
+    return tell(Ending::kLostPeer, "it was asked to end");
   }
   if (was_asked_for(ending)) return tell(ending, "");
   const bool out_of_memory =

@@ -63,7 +63,7 @@ void watch(OnCall& on_call, const GenerationBegins& begins, int64_t hosts_wanted
                                 .hosts = std::ssize(generation.members),
                                 .hosts_wanted = hosts_wanted});
   } catch (const Error& error) {
-    log::warn("{}; training goes on without", error.what());
+    log::warn("{}; training continues without", error.what());
   }
 }
 
@@ -159,8 +159,8 @@ std::string run_line(const Config& config) {
     }
   }
   return newest == 0
-             ? fmt::format("going on with the run in {}", folder)
-             : fmt::format("going on with the run in {}, whose newest checkpoint is of step {}",
+             ? fmt::format("continuing the run in {}", folder)
+             : fmt::format("continuing the run in {}, whose newest checkpoint is of step {}",
                            folder, newest);
 }
 

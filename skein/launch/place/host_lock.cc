@@ -57,10 +57,9 @@ FileDescriptor lock_file(const OwnFolder& folder, const std::string& name,
   std::string holder;
   for (int tries = 0; tries < 100; ++tries) {
     FileDescriptor file = folder.open(name);
-    const Locked locked =
-        try_lock(file, LOCK_EX, path,
-                 "two `skein train` of one run on this machine are not told apart; let TMPDIR name "
-                 "a folder on a local disk");
+    const Locked locked = try_lock(file, LOCK_EX, path,
+                                   "two `skein train` of one run on this machine would not notice "
+                                   "each other; let TMPDIR name a folder on a local disk");
     if (locked != Locked::kBusy && folder.still_names(name, file)) return file;
     if (locked == Locked::kBusy) holder = name_in(file, path, node);
     ::usleep(100'000);  // the workers of a supervisor that was killed may be about to end

@@ -28,7 +28,9 @@ void check_bias(const OpCall& call, int weight, int bias, const Placements& of_y
 }
 
 std::vector<TensorType> infer(const OpCall& call) {
-  const int parts = linear_rules::num_parts(call, has_bias(call) ? 2 : 1, 1, 2, 1);
+  const int parts = linear_rules::num_parts(
+      call,
+      {.lists = has_bias(call) ? 2 : 1, .singles = 1, .fp8_magnitudes = 2, .first_weight = 1});
   const TensorType& x = check_matrix(call, 0);
   std::vector<TensorType> outputs;
   for (int i = 1; i <= parts; ++i) {

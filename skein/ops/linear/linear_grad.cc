@@ -10,11 +10,18 @@ using linear_rules::bytes_read;
 using linear_rules::num_parts;
 
 // Weights follow the gradients.
+int first_weight(const OpCall& call) { return static_cast<int>(call.attrs.integer("parts")); }
+
 int num_dx_parts(const OpCall& call) {
-  return num_parts(call, 2, 0, 2, static_cast<int>(call.attrs.integer("parts")));
+  return num_parts(call, {.lists = 2, .fp8_magnitudes = 2, .first_weight = first_weight(call)});
 }
+int num_dw_parts(const OpCall& call) {
+  return num_parts(call, {.lists = 2, .singles = 1, .fp8_magnitudes = 2});
+}
+int num_db_parts(const OpCall& call) { return num_parts(call, {.lists = 2}); }
 int num_dx_dw_parts(const OpCall& call) {
-  return num_parts(call, 3, 1, 3, static_cast<int>(call.attrs.integer("parts")));
+  return num_parts(
+      call, {.lists = 3, .singles = 1, .fp8_magnitudes = 3, .first_weight = first_weight(call)});
 }
 
 Attrs parts_attr(size_t parts) { return {{"parts", static_cast<int64_t>(parts)}}; }
@@ -69,7 +76,7 @@ Layout layout_dx(const OpCall& call) {
 }
 
 std::vector<TensorType> infer_dw(const OpCall& call) {
-  const int parts = num_parts(call, 2, 1, 2);
+  const int parts = num_dw_parts(call);
   const TensorType& x = check_matrix(call, parts);
   std::vector<TensorType> outputs;
   for (int i = 0; i < parts; ++i) {
@@ -92,7 +99,7 @@ std::vector<TensorType> infer_dw(const OpCall& call) {
 }
 
 Cost cost_dw(const OpCall& call) {
-  const int parts = num_parts(call, 2, 1, 2);
+  const int parts = num_dw_parts(call);
   Cost cost;
   for (int i = 0; i < parts; ++i) {
     cost.flops += 2.0 * static_cast<double>(local_dim(call, i, 0)) *
@@ -105,7 +112,7 @@ Cost cost_dw(const OpCall& call) {
 }
 
 Layout layout_dw(const OpCall& call) {
-  const int parts = num_parts(call, 2, 1, 2);
+  const int parts = num_dw_parts(call);
   Layout layout;
   for (int i = 0; i < parts; ++i) layout.aliases.push_back({i, parts + 1 + i, true, 0});
   if (parts > 1) {
@@ -116,7 +123,7 @@ Layout layout_dw(const OpCall& call) {
 }
 
 std::vector<TensorType> infer_db(const OpCall& call) {
-  const int parts = num_parts(call, 2, 0, 0);
+  const int parts = num_db_parts(call);
   std::vector<TensorType> outputs;
   for (int i = 0; i < parts; ++i) {
     const TensorType &dy = check_matrix(call, i), &sum = call.input(parts + i);
@@ -135,7 +142,7 @@ std::vector<TensorType> infer_db(const OpCall& call) {
 }
 
 Cost cost_db(const OpCall& call) {
-  const int parts = num_parts(call, 2, 0, 0);
+  const int parts = num_db_parts(call);
   Cost cost;
   for (int i = 0; i < parts; ++i) {
     cost.flops += static_cast<double>(call.input(i).local_shape(call.mesh).num_elements());
@@ -146,7 +153,7 @@ Cost cost_db(const OpCall& call) {
 }
 
 Layout layout_db(const OpCall& call) {
-  const int parts = num_parts(call, 2, 0, 0);
+  const int parts = num_db_parts(call);
   Layout layout;
   for (int i = 0; i < parts; ++i) layout.aliases.push_back({i, parts + i, true, 0});
   return layout;

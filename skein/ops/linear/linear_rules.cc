@@ -18,21 +18,22 @@ void check_kept(const OpCall& call, int weights, int parts, int kept) {
 
 }  // namespace
 
-int num_parts(const OpCall& call, int lists, int singles, int groups, int weights) {
+int num_parts(const OpCall& call, const InputCounts& counts) {
   const int64_t parts = call.attrs.integer("parts");
   call.check(parts >= 1 && parts <= kMaxLinearParts, "parts = {}: expected 1 to {}", parts,
              kMaxLinearParts);
-  if (!is_fp8(call.attrs)) groups = 0;
-  const bool keeps = is_fp8(call.attrs) && weights >= 0 && has_kept_weights(call.attrs, call.op);
-  const int64_t magnitudes = lists * parts + singles;  // begin here
-  const int64_t expected = magnitudes + groups + (keeps ? 1 : 0);
+  const int num_magnitudes = is_fp8(call.attrs) ? counts.fp8_magnitudes : 0;
+  const bool keeps =
+      is_fp8(call.attrs) && counts.first_weight >= 0 && has_kept_weights(call.attrs, call.op);
+  const int64_t first_magnitude = counts.lists * parts + counts.singles;
+  const int64_t expected = first_magnitude + num_magnitudes + (keeps ? 1 : 0);
   call.check(call.num_inputs() == expected, "{} inputs: {} parts have {}", call.num_inputs(), parts,
              expected);
-  for (int64_t i = magnitudes; i < magnitudes + groups; ++i) {
+  for (int64_t i = first_magnitude; i < first_magnitude + num_magnitudes; ++i) {
     check_type(call, static_cast<int>(i), DType::kF32, Shape{1});
   }
   if (keeps) {
-    check_kept(call, weights, static_cast<int>(parts), static_cast<int>(expected) - 1);
+    check_kept(call, counts.first_weight, static_cast<int>(parts), static_cast<int>(expected) - 1);
   }
   return static_cast<int>(parts);
 }

@@ -9,10 +9,17 @@
 
 namespace skein::linear_rules {
 
-// The attr `parts`, checked against the number of inputs: `lists` lists of `parts` inputs each,
-// `singles` further inputs and, with the attr `fp8`, the largest magnitudes of `groups`; with
-// `kept_weights` also the rounded weights, of what stands from input `weights` on (-1: of none).
-int num_parts(const OpCall& call, int lists, int singles, int groups, int weights = -1);
+// The inputs that an op of the bundle has, in this order.
+struct InputCounts {
+  int lists = 0;           // lists of one input for each part
+  int singles = 0;         // inputs that all parts share
+  int fp8_magnitudes = 0;  // largest magnitudes; with the attr `fp8` alone
+  int first_weight = -1;   // with the attr `kept_weights` one more input: the rounded copy of the
+                           // weights that begin at this input; -1: the op keeps none
+};
+
+// The attr `parts`, after a check that the call has as many inputs as `counts` says.
+int num_parts(const OpCall& call, const InputCounts& counts);
 
 // What the op reads: all inputs, weights once.
 int64_t bytes_read(const OpCall& call);

@@ -37,11 +37,11 @@ CollectiveKind collective_kind(Kind kind) {
 }
 
 // Value `i` and this rank's share of it, according to the attrs.
-struct Share {
+struct RankShare {
   int64_t elements, share;  // elements of the whole; of a full share
   int64_t begin, count;     // where this rank's share begins, and how long it is
 
-  Share(const KernelCall& call, size_t i)
+  RankShare(const KernelCall& call, size_t i)
       : elements(call.attrs.integers("elements")[i]),
         share(call.attrs.integers("shares")[i]),
         begin(std::min(elements, call.attrs.integer("index") * share)),
@@ -78,7 +78,7 @@ class Builder {
 
   void add_part(size_t i) {
     const View &x = call_.inputs[i], &y = call_.outputs[i];
-    const Share mine(call_, i);
+    const RankShare mine(call_, i);
     CollectivePart part;
     part.elements = mine.elements;
     part.share = kind_ == Kind::kAllReduce ? 0 : mine.share;
@@ -177,7 +177,7 @@ RedistributePlan prepare_redistribute_wait(const KernelCall& call) {
   }
   for (size_t i = 0; i < call.outputs.size() && kind_of(call) == Kind::kReduceScatter; ++i) {
     const View& y = call.outputs[i];
-    const Padding padding = Share(call, i).padding(y.data, y.dtype);
+    const Padding padding = RankShare(call, i).padding(y.data, y.dtype);
     if (padding.bytes > 0) plan.padding.push_back(padding);
   }
   return plan;
@@ -196,7 +196,7 @@ LocalMove local_move(const KernelCall& call, size_t i) {
     return {copy, {}};
   }
   if (x.is_contiguous() && y.is_contiguous()) {
-    const Share mine(call, i);
+    const RankShare mine(call, i);
     return {RowCopy::dense(copy.to, copy.from + mine.begin * size, mine.count * size),
             mine.padding(y.data, y.dtype)};
   }

@@ -52,7 +52,7 @@ float sum_of_exp(const T* x, size_t cols, float most) {
 }
 
 // The statistics of one row over the whole vocabulary, and the label's index among `cols` logits.
-struct Row {
+struct RowStatistics {
   float most, sum;
   float label_logit;
   int64_t label;  // may be out of range
@@ -62,7 +62,7 @@ struct Row {
 
 // Zero for the columns from `cols` to `all`, which pad the vocabulary.
 template <typename T, typename G>
-void write_gradient(const Row& row, const T* x, size_t cols, size_t all, G* dx) {
+void write_gradient(const RowStatistics& row, const T* x, size_t cols, size_t all, G* dx) {
   const sm::F32 d;
   const size_t step = hn::Lanes(d);
   const float probability = std::exp(row.label_logit - row.most) / row.sum;
@@ -96,7 +96,7 @@ void row_as(const KernelCall& call, int64_t row) {
     return;
   }
   const float most = largest(x, cols);
-  const Row known{most, sum_of_exp(x, cols, most), static_cast<float>(x[label]), label};
+  const RowStatistics known{most, sum_of_exp(x, cols, most), static_cast<float>(x[label]), label};
   loss = known.loss();
   write_gradient(known, x, cols, all, dx);
 }
@@ -117,14 +117,15 @@ void stats_as(const KernelCall& call, int64_t row) {
 }
 
 // The ranks' statistics of one row, combined in rank order. Each holds `cols` logits.
-Row combine(const KernelCall& call, int64_t row, int64_t label) {
+RowStatistics combine(const KernelCall& call, int64_t row, int64_t label) {
   const View& stats = call.inputs[2];
   const int64_t rows = call.inputs[0].rows(), cols = call.inputs[0].cols();
   const int64_t ranks = stats.rows() / rows;
   const auto of = [&](int64_t rank) {
     return stats.as<const float>() + (rank * rows + row) * stats.row_stride;
   };
-  Row known{of(0)[0], 0.0f, of(label / cols)[2], label - call.attrs.integer("first_logit")};
+  RowStatistics known{of(0)[0], 0.0f, of(label / cols)[2],
+                      label - call.attrs.integer("first_logit")};
   for (int64_t rank = 1; rank < ranks; ++rank) known.most = std::max(known.most, of(rank)[0]);
   for (int64_t rank = 0; rank < ranks; ++rank) {
     known.sum += of(rank)[1] * std::exp(of(rank)[0] - known.most);
@@ -144,7 +145,7 @@ void finish_as(const KernelCall& call, int64_t row) {
     std::memset(static_cast<void*>(dx), 0, cols * sizeof(G));
     return;
   }
-  const Row known = combine(call, row, label);
+  const RowStatistics known = combine(call, row, label);
   loss = known.loss();
   write_gradient(known, logits_of<T>(call, row), columns_that_count(call), cols, dx);
 }

@@ -39,11 +39,11 @@ bool spans_overlap(const ByteRect& a, const ByteRect& b) {
   return a.arena == b.arena && !a.empty() && !b.empty() && a.begin < b.end() && b.begin < a.end();
 }
 
-struct Ranges {
+struct CommonRanges {
   int64_t first_row, last_row, first_col, last_col;  // half-open, in rows and columns of a
   bool empty() const { return first_row >= last_row || first_col >= last_col; }
 };
-Ranges common_ranges(const Aligned& both) {
+CommonRanges common_ranges(const Aligned& both) {
   return {std::max<int64_t>(0, both.row), std::min(both.rows_a, both.row + both.rows_b),
           std::max<int64_t>(0, both.col), std::min(both.row_bytes_a, both.col + both.row_bytes_b)};
 }
@@ -80,7 +80,7 @@ void subtract(const ByteRect& a, const ByteRect& b, bool at_least, std::vector<B
     if (covers) return;
     return at_least ? take_rows(a, b, left) : left.push_back(a);
   }
-  const Ranges in = common_ranges(*both);
+  const CommonRanges in = common_ranges(*both);
   if (in.empty()) return left.push_back(a);
   const int64_t stride = both->stride, rows = in.last_row - in.first_row;
   add(left, part(a, stride, 0, in.first_row, 0, a.row_bytes));
@@ -118,7 +118,7 @@ std::optional<ByteRect> common(const ByteRect& a, const ByteRect& b) {
   if (!spans_overlap(a, b)) return std::nullopt;
   const auto both = align(a, b);
   if (!both) return std::nullopt;
-  const Ranges in = common_ranges(*both);
+  const CommonRanges in = common_ranges(*both);
   if (in.empty()) return std::nullopt;
   return part(a, both->stride, in.first_row, in.last_row - in.first_row, in.first_col,
               in.last_col - in.first_col);

@@ -16,7 +16,7 @@ constexpr size_t kInFlight = 2;
 constexpr int64_t kFirstChannel = int64_t{1} << 33;  // above the channels of pipelines
 
 // A sum of a bucket's gradients over an axis.
-struct Sum {
+struct BucketSum {
   size_t index = 0;  // of its node, in the update
   size_t after = 0;  // the last node before the update that it waits for
   // Sums over other axes whose results it adds, by index. If their last wait comes before `after`,
@@ -85,7 +85,7 @@ class Overlapper {
 
   // Starts after the last gradient of the bucket, but not before the backward phase.
   void find_early(size_t index) {
-    Sum sum{.index = index};
+    BucketSum sum{.index = index};
     std::optional<int> chunk;
     for (const ValueId id : nodes_[index].inputs) {
       const int producer = graph_.value(id).producer;
@@ -110,18 +110,18 @@ class Overlapper {
   }
 
   void start_early() {
-    std::vector<const Sum*> order;
+    std::vector<const BucketSum*> order;
     for (const auto& [index, sum] : sums_) {
       if (sum.behind.empty()) order.push_back(&sum);
     }
     std::stable_sort(order.begin(), order.end(),
-                     [](const Sum* a, const Sum* b) { return a->after < b->after; });
-    for (const Sum* sum : order) start(*sum, sum->after);
+                     [](const BucketSum* a, const BucketSum* b) { return a->after < b->after; });
+    for (const BucketSum* sum : order) start(*sum, sum->after);
   }
 
   // At most kInFlight sums are in flight over an axis in a program: a further one first waits for
   // the oldest, and has the others go on.
-  void start(const Sum& sum, size_t after) {
+  void start(const BucketSum& sum, size_t after) {
     const Node& node = nodes_[sum.index];
     std::vector<Waiting>& waiting = in_flight_[{nodes_[after].chunk, node.attrs.text("axis")}];
     if (waiting.size() == kInFlight) {
@@ -190,8 +190,8 @@ class Overlapper {
 
   Graph& graph_;
   const std::vector<Node> nodes_;
-  std::set<ValueId> gradients_;  // none where sums may not start early
-  std::map<size_t, Sum> sums_;   // by index
+  std::set<ValueId> gradients_;       // none where sums may not start early
+  std::map<size_t, BucketSum> sums_;  // by index
   std::map<std::pair<int, std::string>, std::vector<Waiting>> in_flight_;  // by chunk and axis
   std::map<size_t, std::vector<Node>> replaced_;                           // by index
   std::map<size_t, std::vector<Node>> behind_;

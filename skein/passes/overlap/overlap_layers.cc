@@ -15,7 +15,7 @@ constexpr size_t kMaxDelayed = 2;                    // products
 constexpr int64_t kFirstChannel = int64_t{1} << 35;  // above those of overlap and offload
 
 // A node of the program in its new order, or one of the two halves of a collective.
-struct Event {
+struct OrderedNode {
   enum Kind : uint8_t { kRun, kStart, kWait } kind;
   size_t node;
 };
@@ -54,7 +54,7 @@ class Scheduler {
     }
   }
 
-  std::vector<Event> run() {
+  std::vector<OrderedNode> run() {
     for (auto& [axis, groups] : ahead_) start_next(groups);
     for (const size_t index : program_) {
       if (started_.contains(index)) continue;
@@ -63,7 +63,7 @@ class Scheduler {
         delayed_.push_back(index);
       } else {
         make_ready(index, Fill::kYes);
-        collectives_.contains(index) ? start(index) : emit(Event::kRun, index);
+        collectives_.contains(index) ? start(index) : emit(OrderedNode::kRun, index);
       }
     }
     while (!delayed_.empty()) run_delayed(delayed_.front());
@@ -141,7 +141,7 @@ class Scheduler {
     for (const size_t index : ahead.groups[ahead.next++]) start(index);
   }
 
-  void emit(Event::Kind kind, size_t index) { events_.push_back({kind, index}); }
+  void emit(OrderedNode::Kind kind, size_t index) { events_.push_back({kind, index}); }
 
   void start(size_t index) {
     if (!started_.insert(index).second) return;
@@ -157,12 +157,12 @@ class Scheduler {
       const auto oldest = std::find_if(under_way_.begin(), under_way_.end(), is_unread);
       if (oldest != under_way_.end()) wait(*oldest);
     }
-    emit(Event::kStart, index);
+    emit(OrderedNode::kStart, index);
     under_way_.push_back(index);
   }
 
   void wait(size_t index) {
-    emit(Event::kWait, index);
+    emit(OrderedNode::kWait, index);
     under_way_.erase(std::find(under_way_.begin(), under_way_.end(), index));
     const auto found = ahead_of_.find(index);
     if (found == ahead_of_.end()) return;
@@ -173,7 +173,7 @@ class Scheduler {
   void run_delayed(size_t index) {
     delayed_.erase(std::find(delayed_.begin(), delayed_.end(), index));
     make_ready(index, Fill::kNo);
-    emit(Event::kRun, index);
+    emit(OrderedNode::kRun, index);
   }
 
   // Everything that the node reads is there, and nobody still needs what it overwrites.
@@ -246,17 +246,17 @@ class Scheduler {
   bool hides_ = false;                  // there are collectives to compute behind
   std::deque<size_t> delayed_;          // products
   std::vector<size_t> under_way_;       // collectives
-  std::vector<Event> events_;
+  std::vector<OrderedNode> events_;
 };
 
 // Collectives between whose halves something is computed; the others stay whole.
-std::set<size_t> hidden(const Graph& graph, const std::vector<Event>& events) {
+std::set<size_t> hidden(const Graph& graph, const std::vector<OrderedNode>& events) {
   std::set<size_t> found, under_way;
-  for (const Event& event : events) {
-    if (event.kind == Event::kStart) under_way.insert(event.node);
-    if (event.kind == Event::kWait) under_way.erase(event.node);
+  for (const OrderedNode& event : events) {
+    if (event.kind == OrderedNode::kStart) under_way.insert(event.node);
+    if (event.kind == OrderedNode::kWait) under_way.erase(event.node);
     const OpDef& op = *graph.nodes()[event.node].op;
-    if (event.kind != Event::kRun || op.cost == nullptr) continue;
+    if (event.kind != OrderedNode::kRun || op.cost == nullptr) continue;
     if (op.cost(graph.call(graph.nodes()[event.node])).flops == 0) continue;
     found.insert(under_way.begin(), under_way.end());
     under_way.clear();
@@ -264,10 +264,10 @@ std::set<size_t> hidden(const Graph& graph, const std::vector<Event>& events) {
   return found;
 }
 
-std::set<size_t> started(const std::vector<Event>& events) {
+std::set<size_t> started(const std::vector<OrderedNode>& events) {
   std::set<size_t> found;
-  for (const Event& event : events) {
-    if (event.kind == Event::kStart) found.insert(event.node);
+  for (const OrderedNode& event : events) {
+    if (event.kind == OrderedNode::kStart) found.insert(event.node);
   }
   return found;
 }
@@ -286,22 +286,22 @@ void overlap_layers(Graph& graph, SplitCollectives which) {
   std::vector<std::vector<Node>> instead(nodes.size());
   int64_t channel = kFirstChannel;
   for (const auto& [phase, program] : programs) {
-    const std::vector<Event> events = Scheduler(graph, storage, program).run();
+    const std::vector<OrderedNode> events = Scheduler(graph, storage, program).run();
     const std::set<size_t> split =
         which == SplitCollectives::kAll ? started(events) : hidden(graph, events);
     std::map<size_t, Node> waits;
-    for (const Event& event : events) {
+    for (const OrderedNode& event : events) {
       std::vector<Node>& order = instead[program.front()];
-      if (event.kind == Event::kWait && split.contains(event.node)) {
+      if (event.kind == OrderedNode::kWait && split.contains(event.node)) {
         order.push_back(waits.at(event.node));
-      } else if (event.kind == Event::kStart && split.contains(event.node)) {
+      } else if (event.kind == OrderedNode::kStart && split.contains(event.node)) {
         const Node& move = nodes[event.node];
         const bool in_place = are_dense(graph, storage, move.outputs);
         RedistributeHalves halves = split_redistribute(
             graph, move, channel++, in_place ? Results::kInPlace : Results::kCopied);
         order.push_back(std::move(halves.start));
         waits.emplace(event.node, std::move(halves.wait));
-      } else if (event.kind != Event::kWait) {
+      } else if (event.kind != OrderedNode::kWait) {
         order.push_back(nodes[event.node]);
       }
     }

@@ -28,8 +28,8 @@ double wire_time(const Instruction& instruction) {
 class Merger {
  public:
   Merger(const std::vector<Instruction>& backward, const std::vector<Instruction>& forward)
-      : halves_{Half{&backward}, Half{&forward}} {
-    for (Half& half : halves_) {
+      : halves_{PairSide{&backward}, PairSide{&forward}} {
+    for (PairSide& half : halves_) {
       for (const Instruction& instruction : *half.program) {
         if (!communicates(instruction)) half.work += work_of(instruction);
       }
@@ -44,7 +44,7 @@ class Merger {
  private:
   enum Which : uint8_t { kBackward, kForward };
 
-  struct Half {
+  struct PairSide {
     const std::vector<Instruction>* program;
     size_t position = 0;
     double work = 0, done = 0;
@@ -72,14 +72,14 @@ class Merger {
   Which next() const {
     if (is_done(kForward)) return kBackward;
     if (is_done(kBackward)) return kForward;
-    const Half &backward = halves_[kBackward], &forward = halves_[kForward];
+    const PairSide &backward = halves_[kBackward], &forward = halves_[kForward];
     const double backward_at = may_go_on(kBackward), forward_at = may_go_on(kForward);
     if (backward_at != forward_at) return forward_at < backward_at ? kForward : kBackward;
     return forward.done * backward.work < backward.done * forward.work ? kForward : kBackward;
   }
 
   void emit(Which which) {
-    Half& half = halves_[which];
+    PairSide& half = halves_[which];
     const Instruction& instruction = head(which);
     now_ = may_go_on(which);
     if (!communicates(instruction)) {
@@ -98,7 +98,7 @@ class Merger {
     ++half.position;
   }
 
-  std::array<Half, 2> halves_;
+  std::array<PairSide, 2> halves_;
   double now_ = 0, wire_is_free_ = 0;
   std::vector<Instruction> merged_;
 };

@@ -107,7 +107,7 @@ class Sharder {
     }
   }
 
-  struct Candidate {
+  struct Placing {
     std::vector<TensorType> types;
     double bytes = 0;
   };
@@ -122,11 +122,11 @@ class Sharder {
     return at.is_partial() && to.is_replicated() ? 2 * whole : whole;
   }
 
-  std::vector<Candidate> candidates(const std::vector<ValueId>& inputs, int axis) const {
-    std::vector<Candidate> all(1);
+  std::vector<Placing> candidates(const std::vector<ValueId>& inputs, int axis) const {
+    std::vector<Placing> all(1);
     for (const ValueId id : inputs) {
-      std::vector<Candidate> next;
-      for (const Candidate& so_far : all) {
+      std::vector<Placing> next;
+      for (const Placing& so_far : all) {
         const TensorType type = id == kNoValue ? TensorType{} : alone(id, axis);
         next.push_back(so_far);
         next.back().types.push_back(type);
@@ -134,7 +134,7 @@ class Sharder {
         for (const Placement to : {Placement::replicated(), Placement::sharded(0)}) {
           if (to.is_sharded() && plan_.whole_rows.contains(mesh().axis(axis).name)) continue;
           if (!can_redistribute(type, mesh(), axis, to)) continue;
-          Candidate candidate = so_far;
+          Placing candidate = so_far;
           candidate.types.push_back(type);
           candidate.types.back().placements[axis] = to;
           candidate.bytes += wire_bytes(type, to, axis);
@@ -144,7 +144,7 @@ class Sharder {
       all = std::move(next);
     }
     std::stable_sort(all.begin(), all.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.bytes < b.bytes; });
+                     [](const Placing& a, const Placing& b) { return a.bytes < b.bytes; });
     return all;
   }
 
@@ -155,7 +155,7 @@ class Sharder {
       types.push_back(id == kNoValue ? TensorType{} : alone(id, axis));
     }
     if (mesh().axis(axis).size == 1 || accepts(node, types, inputs)) return;
-    for (const Candidate& candidate : candidates(inputs, axis)) {
+    for (const Placing& candidate : candidates(inputs, axis)) {
       if (!accepts(node, candidate.types, inputs)) continue;
       for (size_t i = 0; i < inputs.size(); ++i) {
         if (inputs[i] != kNoValue) wanted[i][axis] = candidate.types[i].placements[axis];

@@ -108,7 +108,7 @@ class EarlyReducer : Rewriter {
     return graph_.type(id).placements[axes_.front()].is_partial();
   }
 
-  struct Sum {
+  struct GradientSum {
     ValueId input;   // graph input, which becomes the rank's range
     ValueId latest;  // latest value of the whole sum
   };
@@ -116,7 +116,7 @@ class EarlyReducer : Rewriter {
   // Finds where each sum is complete; the sums of one place are reduced after the last of them.
   void follow_sums(const std::vector<Node>& nodes) {
     std::map<ValueId, size_t> sum_of;  // by value
-    std::vector<Sum> sums;
+    std::vector<GradientSum> sums;
     std::vector<int> last;
     for (size_t i = 0; i < nodes.size(); ++i) {
       if (nodes[i].op->layout == nullptr) continue;
@@ -157,9 +157,9 @@ class EarlyReducer : Rewriter {
     make_flat(input);
   }
 
-  void reduce(const Place& place, const std::vector<Sum>& sums) {
+  void reduce(const Place& place, const std::vector<GradientSum>& sums) {
     std::vector<ValueId> whole, ranges;
-    for (const Sum& sum : sums) {
+    for (const GradientSum& sum : sums) {
       whole.push_back(sum.latest);
       ranges.push_back(sum.input);
     }
@@ -172,7 +172,7 @@ class EarlyReducer : Rewriter {
     });
   }
 
-  std::map<int, std::vector<Sum>> ending_;  // by the node after which they are complete
+  std::map<int, std::vector<GradientSum>> ending_;  // by the node after which they are complete
 };
 
 }  // namespace

@@ -104,7 +104,8 @@ std::string search_to_text(const SearchResult& result, const PlanRequest& reques
                                  request.ranks, request.hardware.name, search_summary(result));
   if (request.memory_margin > 0) {
     text.insert(text.size() - 1,
-                fmt::format("What fits leaves {:.3g} % of the memory free (--memory-margin)\n",
+                fmt::format("A layout fits if it leaves {:.3g} % of the memory free "
+                            "(--memory-margin)\n",
                             100 * request.memory_margin));
   }
   text += fmt::format(

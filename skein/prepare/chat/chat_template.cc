@@ -57,8 +57,8 @@ std::string template_in(const fs::path& path) {
     }
   }
   fail(ErrorCode::kUsage,
-       "--chat-template {}: `chat_template` is a list without one named `default`: write the one "
-       "that you want to a file, and name the file",
+       "--chat-template {}: `chat_template` is a list without one named `default`: write the "
+       "template that you want to a file, and name the file",
        path.string());
 }
 

@@ -20,7 +20,7 @@ std::string object_text(const NamedFloats& values) {
 }
 
 std::string value_text(const StepMetrics& metrics, const MetricMember& member) {
-  struct Text {
+  struct ValueText {
     const StepMetrics& metrics;
     std::string operator()(int64_t StepMetrics::*at) const { return std::to_string(metrics.*at); }
     std::string operator()(double StepMetrics::*at) const { return fmt::format("{}", metrics.*at); }
@@ -28,7 +28,7 @@ std::string value_text(const StepMetrics& metrics, const MetricMember& member) {
     std::string operator()(NamedFloats StepMetrics::*at) const { return object_text(metrics.*at); }
     std::string operator()(int64_t MetricsSample::*) const { return ""; }
   };
-  return std::visit(Text{metrics}, member);
+  return std::visit(ValueText{metrics}, member);
 }
 
 bool is_known(const StepMetrics& metrics, const MetricMember& member) {

@@ -72,8 +72,8 @@ void PatientFile::append(std::string_view record) {
   if (!may_pass(problem) || waiting_.size() > kMostWaiting) finish();
   if (has_warned_ || waiting_.empty()) return;
   has_warned_ = true;
-  log::warn("cannot write {}: {}; training goes on, and what belongs there waits in memory",
-            path_.string(), errno_text(problem));
+  log::warn("cannot write {}: {}; training continues, and the lines wait in memory", path_.string(),
+            errno_text(problem));
 }
 
 void PatientFile::finish() {

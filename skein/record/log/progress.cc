@@ -36,13 +36,13 @@ int terminal_width(std::FILE* out) {
 
 std::string render_progress(const ProgressLine& line, int width) {
   const std::string total = std::to_string(line.total_steps);
-  struct Field {
+  struct ProgressField {
     int place;
     int importance;
     std::string text;
   };
   constexpr int kLeftImportance = 6, kMostImportant = 8;
-  std::vector<Field> fields = {
+  std::vector<ProgressField> fields = {
       {0, kMostImportant, fmt::format("step {:>{}}/{}", line.metrics.step, total.size(), total)}};
   for (const Metric& metric : metrics_table()) {
     const auto* value = std::get_if<float StepMetrics::*>(&metric.member);
@@ -50,13 +50,14 @@ std::string render_progress(const ProgressLine& line, int width) {
     fields.push_back({metric.progress.place, metric.progress.importance,
                       metric.progress.text(line.metrics.**value)});
   }
-  std::stable_sort(fields.begin(), fields.end(),
-                   [](const Field& a, const Field& b) { return a.place < b.place; });
+  std::stable_sort(
+      fields.begin(), fields.end(),
+      [](const ProgressField& a, const ProgressField& b) { return a.place < b.place; });
   fields.push_back({fields.back().place + 1, kLeftImportance,
                     "left " + (line.seconds_left < 0 ? "?" : format_duration(line.seconds_left))});
   const auto join = [&](int least) {
     std::string text;
-    for (const Field& field : fields) {
+    for (const ProgressField& field : fields) {
       if (field.importance < least) continue;
       if (!text.empty()) text += "  ";
       text += field.text;

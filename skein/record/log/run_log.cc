@@ -322,19 +322,22 @@ void RunLog::checkpoint_commit(const SavedCheckpoint& saved) {
 void RunLog::checkpoint_failed(int64_t step, const Error& why) {
   events_.append("failure", {{"step", step}, {"reason", why.what()}, {"fatal", false}});
   progress_.clear();
-  log::error("{}{}", step < config_.run.steps ? "training goes on: " : "", why.what());
+  log::error("{}{}", step < config_.run.steps ? "training continues: " : "", why.what());
 }
 
 void RunLog::nothing_to_do(int64_t step, const std::string& ended_early) {
   if (!ended_early.empty()) {
-    say(fmt::format("the run ended at step {}: {}; set run.stop_after_worse higher, or 0, to go on",
+    say(
+        fmt::format("the run ended at step {}: {}; set run.stop_after_worse higher, or 0, to "
+                    "continue",
                     step, ended_early));
     if (number_ > 0) stop(step, "no_better", nullptr, ended_early);
     return;
   }
-  say(fmt::format(
-      "step {} is done and run.steps is {}: nothing to do; set run.steps higher to go on", step,
-      config_.run.steps));
+  say(
+      fmt::format("step {} is done and run.steps is {}: nothing to do; set run.steps higher to "
+                  "continue",
+                  step, config_.run.steps));
   if (number_ > 0) stop(step, "done");
 }
 

@@ -22,7 +22,7 @@ namespace skein {
 namespace {
 
 // A line in memory of its own: a signal handler must not allocate.
-class Line {
+class SignalSafeLine {
  public:
   void add(std::string_view text) {
     const size_t count = std::min(text.size(), text_.size() - size_);
@@ -61,7 +61,7 @@ UnsavedStop::UnsavedStop(const fs::path& run_dir) {
 }
 
 void UnsavedStop::write(int64_t step, int64_t saved_step) const noexcept {
-  Line line;
+  SignalSafeLine line;
   line.add(R"({"time": )");
   line.add_now(CLOCK_REALTIME);
   line.add(R"(, "event": "stop", "step": )");

@@ -25,16 +25,16 @@ class ReportCeiling {
   double newest() const;  // of the newest start; 0: not known
 
  private:
-  struct Start {
+  struct CeilingStart {
     double time = 0;
     double ceiling = 0;
     std::string group;
   };
 
-  const Start* start_of(const StepMetrics& metrics) const;
-  static double reached(const StepMetrics& metrics, const Start& start);
+  const CeilingStart* start_of(const StepMetrics& metrics) const;
+  static double reached(const StepMetrics& metrics, const CeilingStart& start);
 
-  std::vector<Start> starts_;
+  std::vector<CeilingStart> starts_;
   std::map<int64_t, size_t> by_number_;
   std::map<std::string, double> highest_;  // by group
 };

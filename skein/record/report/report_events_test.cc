@@ -64,7 +64,7 @@ TEST_F(ReportEvents, AMachineThatIsLostIsNamedAndNotTheRankThatStayed) {
   EXPECT_TRUE(says("machines      generation 2 began without node-b\n")) << text();
   EXPECT_TRUE(says("              generation 3 took in node-c\n")) << text();
   EXPECT_TRUE(says("failures      1, the last after step 7\n")) << text();
-  EXPECT_TRUE(says("lost the machine node-b (training went on)")) << text();
+  EXPECT_TRUE(says("lost the machine node-b (training continued)")) << text();
   EXPECT_FALSE(says("does not answer")) << text();
 }
 

@@ -199,7 +199,7 @@ TEST(Report, TheLastFailureIsShownWithItsText) {
       << "\n";
   const std::string text = report_text(read_report(folder));
   EXPECT_NE(text.find("failures      2, the last after step 7"), std::string::npos) << text;
-  EXPECT_NE(text.find("disk full (training went on)"), std::string::npos) << text;
+  EXPECT_NE(text.find("disk full (training continued)"), std::string::npos) << text;
   EXPECT_NE(text.find("stopped       failed: step 8: the loss is nan"), std::string::npos) << text;
 }
 

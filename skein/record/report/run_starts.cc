@@ -9,7 +9,7 @@
 namespace skein {
 namespace {
 
-struct Event {
+struct StartEvent {
   RecordedStart start;
   std::optional<size_t> parent;  // the start that trained the step from which it goes on
 };
@@ -27,7 +27,7 @@ std::string folder_name(const Json& event, const char* key) {
 
 // Who saved what the start goes on from. Copies in memory are of the start before; so is a
 // checkpoint whose process was killed before it told of it.
-std::optional<size_t> parent_of(const Json& event, const std::vector<Event>& starts,
+std::optional<size_t> parent_of(const Json& event, const std::vector<StartEvent>& starts,
                                 const std::vector<Commit>& commits) {
   const int64_t step = integer_or(event, "step", 0);
   if (step == 0) return std::nullopt;
@@ -57,7 +57,7 @@ std::vector<RecordedChange> recorded_changes(const Json& event) {
 }
 
 std::vector<RecordedStart> recorded_starts(const fs::path& run) {
-  std::vector<Event> starts;
+  std::vector<StartEvent> starts;
   std::vector<Commit> commits;
   for_each_json_line(run / "events.jsonl", [&](const Json& event) {
     const std::string kind = text_or(event, "event", "");

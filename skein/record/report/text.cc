@@ -142,7 +142,7 @@ void add_failures(Rows& rows, const RunReport& report) {
   for (size_t i = first; i < report.failures.size(); ++i) {
     const RunReport::Failure& failure = report.failures[i];
     rows.add("", "{}{}", failure.reason.empty() ? "?" : failure.reason,
-             failure.fatal ? "" : " (training went on)");
+             failure.fatal ? "" : " (training continued)");
   }
 }
 

@@ -75,9 +75,9 @@ void TimeLedger::add_event(const Json& event) {
 
 void TimeLedger::add_step(const StepMetrics& metrics) { waiting_steps_.push_back(metrics); }
 
-// A moment of a machine lies as far behind an earlier one of the same machine as its clock says. A
-// new machine is placed by wall clocks; what need not be placed then is not, as one that is far off
-// would move all that follows.
+// A moment lies behind an earlier moment of the same machine by the difference of that machine's
+// clock. The first moment of a machine is placed by wall clocks. If it does not matter, it is not
+// placed: a wrong wall clock would move every later moment.
 std::optional<int64_t> TimeLedger::place(const Moment& moment, bool matters) {
   const auto found = anchors_.find(moment.machine);
   if (found == anchors_.end() && !matters) return std::nullopt;
@@ -112,7 +112,7 @@ size_t TimeLedger::start_of(const StepMetrics& metrics) {
 
 int64_t TimeLedger::place_step(const StepMetrics& metrics, size_t start) const {
   if (start == 0) return to_micros(metrics.time);  // there are no events at all
-  const Start& begin = starts_[start - 1];
+  const LedgerStart& begin = starts_[start - 1];
   const double seconds =
       metrics.start > 0 ? metrics.clock - begin.moment.clock : metrics.time - begin.moment.wall;
   return begin.at + to_micros(seconds);
@@ -138,16 +138,17 @@ void TimeLedger::settle() {
                         .metrics = metrics});
   }
   waiting_steps_ = std::move(later);
-  std::stable_sort(pending_.begin(), pending_.end(), [](const Record& a, const Record& b) {
-    return std::tie(a.order, a.at) < std::tie(b.order, b.at);
-  });
-  for (Record& record : pending_) account(record);
+  std::stable_sort(pending_.begin(), pending_.end(),
+                   [](const LedgerRecord& a, const LedgerRecord& b) {
+                     return std::tie(a.order, a.at) < std::tie(b.order, b.at);
+                   });
+  for (LedgerRecord& record : pending_) account(record);
   pending_.clear();
 }
 
 // Where wall clocks would have one machine's record before what came before it, all of its records
 // are as much later.
-void TimeLedger::account(Record& record) {
+void TimeLedger::account(LedgerRecord& record) {
   const std::string name = record.is_step ? "" : text_or(record.event, "event", "");
   if (name == "validation") {
     validated_ += to_micros(number_or(record.event, "seconds", 0));
@@ -170,7 +171,7 @@ void TimeLedger::account(Record& record) {
   }
 }
 
-void TimeLedger::launched(const Record& record) {
+void TimeLedger::launched(const LedgerRecord& record) {
   const bool goes_on =
       phase_ == Phase::kRecovering || integer_or(record.event, "generation", 1) > 1;
   if (goes_on && accounted_) {
@@ -190,7 +191,7 @@ void TimeLedger::launched(const Record& record) {
   lose_steps_after(integer_or(record.event, "step", 0));
 }
 
-void TimeLedger::generation(const Record& record) {
+void TimeLedger::generation(const LedgerRecord& record) {
   const int64_t known = record.at - to_micros(number_or(record.event, "known_seconds", 0));
   validated_ -= charge_at_most(validated_, known, TimePart::kValidating);
   charge(known, phase_ == Phase::kRecovering ? TimePart::kRecovering : TimePart::kDetecting);
@@ -200,7 +201,7 @@ void TimeLedger::generation(const Record& record) {
   phase_ = Phase::kRecovering;
 }
 
-void TimeLedger::stepped(const Record& record) {
+void TimeLedger::stepped(const LedgerRecord& record) {
   const StepMetrics& metrics = record.metrics;
   const int64_t length = millis_to_micros(metrics.step_ms);
   if (!accounted_) accounted_ = record.at - length;
@@ -210,7 +211,7 @@ void TimeLedger::stepped(const Record& record) {
   validated_ = 0;
   if (!kept_.empty() && kept_.back().step >= metrics.step) lose_steps_after(metrics.step - 1);
   const int64_t all = end - *accounted_;
-  Kept kept;
+  StepParts kept;
   kept.step = metrics.step;
   const auto share = [&](float millis, int64_t most) {
     return static_cast<int32_t>(std::min({millis_to_micros(millis), most, int64_t{INT32_MAX}}));
@@ -227,7 +228,7 @@ void TimeLedger::stepped(const Record& record) {
   accounted_ = end;
 }
 
-void TimeLedger::ended(const Record& record, TimePart while_training) {
+void TimeLedger::ended(const LedgerRecord& record, TimePart while_training) {
   if (!accounted_) accounted_ = record.at;
   validated_ -= charge_at_most(validated_, record.at, TimePart::kValidating);
   charge(record.at, part_of_phase(while_training));
@@ -236,7 +237,7 @@ void TimeLedger::ended(const Record& record, TimePart while_training) {
 
 void TimeLedger::lose_steps_after(int64_t step) {
   while (!kept_.empty() && kept_.back().step > step) {
-    const Kept& lost = kept_.back();
+    const StepParts& lost = kept_.back();
     of(TimePart::kProductive) -= lost.productive;
     of(TimePart::kDataWait) -= lost.data_wait;
     of(TimePart::kSaving) -= lost.saving;

@@ -60,7 +60,7 @@ class TimeLedger {
     std::string machine;
     double clock = 0, wall = 0;
   };
-  struct Record {
+  struct LedgerRecord {
     size_t order = 0;  // twice the starts so far, its own included; one more once that one is over
     int64_t at = 0;
     std::string machine;
@@ -68,7 +68,7 @@ class TimeLedger {
     Json event;
     StepMetrics metrics;
   };
-  struct Start {
+  struct LedgerStart {
     int64_t at = 0;
     Moment moment;
     bool is_over = false;
@@ -77,7 +77,7 @@ class TimeLedger {
     double clock = 0, newest = 0;
     int64_t at = 0;
   };
-  struct Kept {  // microseconds of a step that counts
+  struct StepParts {  // microseconds of a step that counts
     int64_t step = 0, productive = 0;
     int32_t data_wait = 0, saving = 0, replicating = 0;
   };
@@ -85,11 +85,11 @@ class TimeLedger {
   std::optional<int64_t> place(const Moment& moment, bool matters);
   size_t start_of(const StepMetrics& metrics);
   int64_t place_step(const StepMetrics& metrics, size_t start) const;
-  void account(Record& record);
-  void launched(const Record& record);
-  void generation(const Record& record);
-  void stepped(const Record& record);
-  void ended(const Record& record, TimePart while_training);
+  void account(LedgerRecord& record);
+  void launched(const LedgerRecord& record);
+  void generation(const LedgerRecord& record);
+  void stepped(const LedgerRecord& record);
+  void ended(const LedgerRecord& record, TimePart while_training);
   void lose_steps_after(int64_t step);
   void charge(int64_t until, TimePart part);
   int64_t charge_at_most(int64_t micros, int64_t until, TimePart part);
@@ -101,11 +101,11 @@ class TimeLedger {
   Phase phase_ = Phase::kOff;
   std::optional<int64_t> accounted_;  // until when
   int64_t validated_ = 0;             // since the last step
-  std::vector<Kept> kept_;            // ascending
+  std::vector<StepParts> kept_;       // ascending
 
-  std::vector<Record> pending_;
+  std::vector<LedgerRecord> pending_;
   std::vector<StepMetrics> waiting_steps_;
-  std::vector<Start> starts_;
+  std::vector<LedgerStart> starts_;
   std::map<int64_t, size_t> start_numbers_;
   size_t step_start_ = 0;  // of the newest step, for files that do not say
   std::map<std::string, Anchor> anchors_;

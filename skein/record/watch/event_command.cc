@@ -160,7 +160,7 @@ class EventCommand::Teller {
   }
 
  private:
-  struct Waiting {
+  struct WaitingEvent {
     Json event;
     int64_t end = 0;  // of what was read of the file with it
   };
@@ -223,7 +223,7 @@ class EventCommand::Teller {
     });
     if (!takes_over && leader != node_name()) return lead(false);
     if (left_out > 0) {
-      log::warn("launch.on_event: {} events at once; the first {} are not told",
+      log::warn("launch.on_event: {} events at once; the command is not called for the first {}",
                 left_out + waiting.size(), left_out);
     }
     for (const Json& event : waiting) tell(event);
@@ -240,7 +240,7 @@ class EventCommand::Teller {
 
   void say(const std::string& problem) {
     if (std::exchange(said_, true)) return;
-    log::warn("launch.on_event: {}; what it printed is in {}. This is said once", problem,
+    log::warn("launch.on_event: {}; what it printed is in {}. This line is printed once", problem,
               (run_dir_ / "logs" / "on_event.log").string());
   }
 

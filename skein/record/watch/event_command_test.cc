@@ -134,7 +134,7 @@ TEST(EventCommand, OfTooManyTheOldestAreLeftOut) {
     for (int step = 1; step <= 130; ++step) events.append("failure", {{"step", step}});
     command.lead(true);
   }
-  EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("the first 30 are not told"));
+  EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("not called for the first 30"));
   EXPECT_TRUE(told(run).starts_with("31\n")) << told(run).substr(0, 20);
   EXPECT_TRUE(told(run).ends_with("\n130\n"));
 }

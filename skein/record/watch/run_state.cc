@@ -81,7 +81,7 @@ void RunState::add_failures(PrometheusText& text) const {
   text.counter("starts_total", number_of(events_by_name_, "start"), "Times that training began.");
   text.counter("fatal_failures_total", fatal_failures_, "Failures that ended a launch.");
   text.counter("hosts_lost_total", number_of(events_by_name_, "host_lost"),
-               "Machines that a generation went on without.");
+               "Machines that a generation continued without.");
   text.counter("hosts_joined_total", number_of(events_by_name_, "host_joined"),
                "Machines that a generation took in.");
   text.counter("grad_spikes_total", number_of(events_by_name_, "spike"),

@@ -23,7 +23,7 @@ constexpr int64_t kEndBytes = 1 << 20;  // of a file, for the newest line
 constexpr int kNice = 10;               // below the supervisor and the workers
 
 // So that the reader ends where nobody wants it any more.
-struct Stopped {};
+struct WatchStopped {};
 
 int64_t size_of(const fs::path& path) {
   std::error_code problem;
@@ -82,7 +82,7 @@ class RunWatch::Reader {
     text.gauge("hosts_wanted", hosts_wanted_.load(std::memory_order_relaxed),
                "Machines that launch.nodes asks for at most.");
     text.gauge("catching_up", is_whole_ ? 0 : 1,
-               "1 until the run's files were read once: what needs them is left out.");
+               "1 until the run's files were read once: metrics that need them are left out.");
     if (is_whole_) state_.add_times(text);
     if (has_events_) {
       state_.add_failures(text);
@@ -98,7 +98,7 @@ class RunWatch::Reader {
     ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
     try {
       while (const int64_t asked = wait_for_work()) read(asked);
-    } catch (const Stopped&) {
+    } catch (const WatchStopped&) {
     }
   }
 
@@ -123,7 +123,7 @@ class RunWatch::Reader {
       has_begun_ = true;
       read_on();
       is_read = true;
-    } catch (const Stopped&) {
+    } catch (const WatchStopped&) {
       throw;
     } catch (const std::exception&) {
     }
@@ -195,13 +195,13 @@ class RunWatch::Reader {
     if (lines.size() >= kBatch) take_in(lines);
   }
   void take_in(std::vector<Json>& events) {
-    if (stops_.load(std::memory_order_relaxed)) throw Stopped();
+    if (stops_.load(std::memory_order_relaxed)) throw WatchStopped();
     const Lock lock(mutex_);
     for (const Json& event : events) state_.add_event(event);
     events.clear();
   }
   void take_in(std::vector<StepMetrics>& steps) {
-    if (stops_.load(std::memory_order_relaxed)) throw Stopped();
+    if (stops_.load(std::memory_order_relaxed)) throw WatchStopped();
     const Lock lock(mutex_);
     const std::optional<StepMetrics> newest = is_whole_ ? std::nullopt : state_.newest();
     for (const StepMetrics& step : steps) state_.add_step(step);

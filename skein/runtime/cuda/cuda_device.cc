@@ -134,7 +134,7 @@ CudaDevice::CudaDevice(const DeviceOptions& options, KernelTable kernels)
   readers_ = std::make_unique<Readers>(index_);
   staging_ = std::make_unique<StagingRing>(kStagingBytes, nullptr);
   inputs_ = std::make_unique<StagingRing>(
-      kInputRingBytes, allocate_unfilled(kInputRingBytes, "what is on its way to the GPU"));
+      kInputRingBytes, allocate_unfilled(kInputRingBytes, "bytes on their way to the GPU"));
   wait(record_event());  // so that later ones have one before them
 }
 

@@ -9,7 +9,7 @@ namespace skein {
 
 Saver::Saver(const PreparedRun& run)
     : run_(run), writer_(checkpoint_dir(run.config), options(), specs_of(run.programs.tensors)) {
-  wait_for_all(run_.world, "what is left of an earlier start is gone");
+  wait_for_all(run_.world, "files of an earlier start are gone");
 }
 
 CheckpointWriterOptions Saver::options() const {
@@ -73,8 +73,8 @@ void Saver::require_saved() const {
       failure_->code() == ErrorCode::kNoSpace
           ? "free space there, lower checkpoint.keep or set checkpoint.dir to another disk; "
           : "";
-  const std::string then =
-      good_step_ > 0 ? fmt::format("goes on from step {}", good_step_) : std::string("begins anew");
+  const std::string then = good_step_ > 0 ? fmt::format("resumes from step {}", good_step_)
+                                          : std::string("begins again");
   fail(failure_->code(), "{}; {}the same command then {}", failure_->what(), advice, then);
 }
 

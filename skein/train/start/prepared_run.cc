@@ -121,8 +121,8 @@ RankPrograms plan_programs(const PreparedRun& run) {
   const int64_t rounding = spec.keep_fp8_weights ? num_rounding_products(graphs.training) : 0;
   if (rounding > 0 && run.is_first()) {
     log::info(
-        "memory.keep_fp8_weights: {} products of the layers round their weights themselves, of "
-        "which a rank's sizes are no multiples of {}",
+        "memory.keep_fp8_weights: {} products of the layers round their weights themselves: their "
+        "sizes on a rank are no multiples of {}",
         rounding, kFp8Multiple);
   }
   const bool is_first_stage = run.layout.stage() == 0;

@@ -199,8 +199,8 @@ class Chooser {
         options_);
     if (newest) return *newest;
     fail(ErrorCode::kCorrupt,
-         "none of the {} checkpoints in {} is good: mend or move them to begin anew{}", num_damaged,
-         dir.string(),
+         "none of the {} checkpoints in {} is good: mend or move them to begin again{}",
+         num_damaged, dir.string(),
          lineage.left.empty()
              ? std::string()
              : fmt::format(", or name one of an earlier timeline (steps {}) in run.resume",
@@ -243,7 +243,7 @@ class Chooser {
     fail(ErrorCode::kUsage,
          "run.resume is \"{}\", which is where an empty run begins, but {} holds checkpoints that "
          "did not begin from it (the newest of step {}): name another run.dir, or set run.resume = "
-         "\"auto\" to go on from those",
+         "\"auto\" to continue from those",
          named.text, dir_.string(), newest.step);
   }
 

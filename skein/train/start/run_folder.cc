@@ -204,7 +204,7 @@ void check_own_folder(const fs::path& config_file, std::span<const std::string> 
   }
   fail(ErrorCode::kUsage,
        "{} lies in the folder of a run and names another: [run] dir is \"{}\". Was it moved? Write "
-       "dir = \"{}\" there to go on with the run beside it, or give --set run.dir=…",
+       "dir = \"{}\" there to continue the run beside it, or give --set run.dir=…",
        config_file.string(), config.run.dir, kConfigDir);
 }
 

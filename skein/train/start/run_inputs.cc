@@ -125,7 +125,7 @@ void RunInputs::check_unchanged() {
     const std::string moved = corpus.check_unchanged();
     if (moved.empty() || !told_moved_.insert(&corpus).second) return;
     log::warn(
-        "{} while the run reads it: the run goes on with the text that it opened; its next start "
+        "{} while the run reads it: the run continues with the text that it opened; its next start "
         "needs that text in the place of the corpus {}",
         moved, corpus.path().string());
   };

@@ -3,28 +3,17 @@
 #include <algorithm>
 #include <functional>
 
+#include "skein/base/text/utf8.h"
 #include "skein/bpe/unicode/properties.h"
-#include "skein/bpe/unicode/utf8.h"
 
 namespace skein {
 namespace {
 
-// The last character of `text`, which is not empty.
-utf8::Character last_of(std::string_view text) {
-  size_t at = text.size() - 1;
-  while (at > 0 && (static_cast<uint8_t>(text[at]) & 0xc0) == 0x80) --at;
-  return utf8::decode(text.data() + at, text.data() + text.size());
-}
-
-utf8::Character first_of(std::string_view text) {
-  return utf8::decode(text.data(), text.data() + text.size());
-}
-
 bool is_between_words(std::string_view text, size_t begin, size_t end) {
   const bpe::CodePoints& word = bpe::unicode_added_word();
   const std::string_view before = text.substr(0, begin), behind = text.substr(end);
-  return (before.empty() || !word.contains(last_of(before).code)) &&
-         (behind.empty() || !word.contains(first_of(behind).code));
+  return (before.empty() || !word.contains(utf8::last_character(before).code)) &&
+         (behind.empty() || !word.contains(utf8::first_character(behind).code));
 }
 
 }  // namespace
@@ -57,7 +46,7 @@ AddedTokens special_of(const std::vector<AddedToken>& tokens) {
   return special;
 }
 
-bool AddedTokens::find(std::string_view text, size_t from, bool special, Found& found) const {
+bool AddedTokens::find(std::string_view text, size_t from, bool special, TokenMatch& found) const {
   if (!any(special)) return false;
   for (size_t at = from; at < text.size();) {
     size_t step = 1;
@@ -86,12 +75,12 @@ void AddedTokens::widen(std::string_view text, const AddedToken& token, size_t b
                         size_t& begin, size_t& end) {
   const bpe::CodePoints& spaces = bpe::unicode_spaces();
   while (token.lstrip && begin > behind) {
-    const utf8::Character last = last_of(text.substr(0, begin));
+    const utf8::Character last = utf8::last_character(text.substr(0, begin));
     if (!spaces.contains(last.code)) break;
     begin -= static_cast<size_t>(last.size);
   }
   while (token.rstrip && end < text.size()) {
-    const utf8::Character first = first_of(text.substr(end));
+    const utf8::Character first = utf8::first_character(text.substr(end));
     if (!spaces.contains(first.code)) break;
     end += static_cast<size_t>(first.size);
   }

@@ -33,7 +33,7 @@ class AddedTokens {
 
   // The first token in `text`; null: there is none.
   const AddedToken* first(std::string_view text, bool special) const {
-    Found found;
+    TokenMatch found;
     return find(text, 0, special, found) ? found.token : nullptr;
   }
 
@@ -42,7 +42,7 @@ class AddedTokens {
   void visit(std::string_view text, bool special, VisitText&& visit_text,
              VisitToken&& visit_token) const {
     size_t behind = 0;  // what was visited
-    Found found;
+    TokenMatch found;
     for (size_t from = 0; find(text, from, special, found); from = found.end) {
       size_t begin = found.begin, end = found.end;
       widen(text, *found.token, behind, begin, end);
@@ -54,12 +54,12 @@ class AddedTokens {
   }
 
  private:
-  struct Found {
+  struct TokenMatch {
     const AddedToken* token = nullptr;
     size_t begin = 0, end = 0;
   };
 
-  bool find(std::string_view text, size_t from, bool special, Found& found) const;
+  bool find(std::string_view text, size_t from, bool special, TokenMatch& found) const;
   static void widen(std::string_view text, const AddedToken& token, size_t behind, size_t& begin,
                     size_t& end);
 

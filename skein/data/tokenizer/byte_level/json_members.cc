@@ -15,7 +15,7 @@ void TokenizerJson::unsupported(const std::string& what, const std::string& expe
 
 const Json& TokenizerJson::optional(const Json& object, const char* key) const {
   static const Json kNull;
-  if (!object.is_object()) corrupt(fmt::format("what should hold '{}' is no object", key));
+  if (!object.is_object()) corrupt(fmt::format("the parent of '{}' is no object", key));
   const auto found = object.find(key);
   return found == object.end() ? kNull : *found;
 }

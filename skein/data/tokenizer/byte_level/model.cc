@@ -14,9 +14,9 @@ namespace {
 
 using Spelled = std::unordered_map<std::string, int32_t>;  // tokens as the file has them
 
-class Parser : private TokenizerJson {
+class ModelParser : private TokenizerJson {
  public:
-  Parser(const Json& json, const std::string& where) : TokenizerJson(where), json_(json) {}
+  ModelParser(const Json& json, const std::string& where) : TokenizerJson(where), json_(json) {}
 
   ByteLevelModel parse() {
     if (!json_.is_object()) corrupt("is no JSON object");
@@ -295,7 +295,7 @@ int32_t next_added_id(const ByteLevelModel& model, const std::string& text) {
 }
 
 ByteLevelModel parse_byte_level_model(const Json& json, const std::string& where) {
-  return Parser(json, where).parse();
+  return ModelParser(json, where).parse();
 }
 
 }  // namespace skein

@@ -25,9 +25,8 @@ std::shared_ptr<const bpe::Expression> expression_of(const std::string& source,
   try {
     return std::make_shared<const bpe::Expression>(source);
   } catch (const Error& error) {
-    reader.unsupported(
-        fmt::format("it splits or replaces by an expression of which {}", error.what()),
-        "what its documentation lists (docs/corpus_format.md)");
+    reader.unsupported(fmt::format("it splits or replaces by an expression: {}", error.what()),
+                       "what its documentation lists (docs/corpus_format.md)");
   }
 }
 

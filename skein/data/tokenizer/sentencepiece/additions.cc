@@ -14,10 +14,10 @@
 namespace skein {
 namespace {
 
-class Reader {
+class AdditionsReader {
  public:
-  Reader(const SentencePieceModel& model, const std::string& name, std::span<const fs::path> files,
-         const TokenizerFolder& folder)
+  AdditionsReader(const SentencePieceModel& model, const std::string& name,
+                  std::span<const fs::path> files, const TokenizerFolder& folder)
       : model_(model), name_(name), folder_(folder) {
     for (const fs::path& file : files) {
       if (file.filename() == "tokenizer.json") json_file_ = file;
@@ -201,7 +201,7 @@ class Reader {
 AddedSentencePieces added_sentencepieces(const SentencePieceModel& model, const std::string& name,
                                          std::span<const fs::path> files,
                                          const TokenizerFolder& folder) {
-  return Reader(model, name, files, folder).read();
+  return AdditionsReader(model, name, files, folder).read();
 }
 
 }  // namespace skein

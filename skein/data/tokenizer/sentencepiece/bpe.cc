@@ -110,7 +110,7 @@ void SentencePieceBpe::add_merges() {
   for (const auto& [text, id] : symbols) {
     const uint32_t its_rank = ranks.at(model_.pieces[static_cast<size_t>(id)].score);
     for (size_t cut = 1; cut < text.size(); ++cut) {
-      if ((static_cast<uint8_t>(text[cut]) & 0xc0) == 0x80) continue;
+      if (utf8::is_continuation(text[cut])) continue;
       const int32_t left = symbol_of(text.substr(0, cut)), right = symbol_of(text.substr(cut));
       if (left >= 0 && right >= 0) merges_.add(left, right, {its_rank, id});
     }

@@ -8,6 +8,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/text/json_text.h"
+#include "skein/base/text/utf8.h"
 
 namespace skein {
 namespace {
@@ -16,11 +17,7 @@ using Type = SentencePiece::Type;
 
 constexpr size_t kMaxMergedBytes = 512;  // of a piece that is merged here in quadratic time
 
-size_t character_bytes(std::string_view text) {
-  size_t size = 1;
-  while (size < text.size() && (static_cast<uint8_t>(text[size]) & 0xc0) == 0x80) ++size;
-  return size;
-}
+size_t character_bytes(std::string_view text) { return utf8::next_character_start(text, 1); }
 
 size_t num_characters(std::string_view text) {
   size_t count = 0;

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "skein/base/text/json_text.h"
+#include "skein/base/text/utf8.h"
 #include "skein/data/tokenizer/folder/made.h"
 #include "skein/data/tokenizer/sentencepiece/hugging_face.h"
 
@@ -16,7 +17,7 @@ using Type = SentencePiece::Type;
 
 constexpr const char* kSpace = "\u2581";  // how pieces spell a space
 
-struct Merge {
+struct PieceMerge {
   size_t id;  // the resulting piece: BPE pieces are numbered in the order learnt
   size_t left, right;
   size_t shorter_part;  // bytes
@@ -26,15 +27,15 @@ struct Merge {
 // Every way in which two pieces make a third. If a piece can be made at several places,
 // SentencePiece takes the leftmost, and `tokenizers` the first in this list. Two cuts of a piece
 // compete for text if one's right part is the other's left part; then the former must come first.
-std::vector<Merge> merges_of(const SentencePieceModel& model) {
+std::vector<PieceMerge> merges_of(const SentencePieceModel& model) {
   std::unordered_map<std::string_view, size_t> ids;
   for (size_t id = 0; id < model.pieces.size(); ++id) {
     if (model.pieces[id].type == Type::kNormal) ids[model.pieces[id].text] = id;
   }
-  std::vector<Merge> merges;
+  std::vector<PieceMerge> merges;
   for (const auto& [text, id] : ids) {
     for (size_t cut = 1; cut < text.size(); ++cut) {
-      if ((static_cast<uint8_t>(text[cut]) & 0xc0) == 0x80) continue;  // inside a character
+      if (utf8::is_continuation(text[cut])) continue;
       const auto left = ids.find(text.substr(0, cut));
       const auto right = ids.find(text.substr(cut));
       if (left == ids.end() || right == ids.end()) continue;
@@ -43,12 +44,12 @@ std::vector<Merge> merges_of(const SentencePieceModel& model) {
                         text.substr(cut) != text.substr(0, other_cut)});
     }
   }
-  const auto order = [&](const Merge& merge) {
+  const auto order = [&](const PieceMerge& merge) {
     return std::tuple(-model.pieces[merge.id].score, merge.id, merge.shorter_part, merge.gives_way,
                       model.pieces[merge.right].text.size());
   };
   std::sort(merges.begin(), merges.end(),
-            [&](const Merge& a, const Merge& b) { return order(a) < order(b); });
+            [&](const PieceMerge& a, const PieceMerge& b) { return order(a) < order(b); });
   return merges;
 }
 
@@ -190,7 +191,7 @@ std::string hugging_face_tokenizer_json(const SentencePieceModel& model,
     for (const AddedToken& token : extras.added->tokens)
       added.push_back(added_token_json<OrderedJson>(token));
   }
-  for (const Merge& merge : merges_of(model)) {
+  for (const PieceMerge& merge : merges_of(model)) {
     merges.push_back(
         OrderedJson::array({model.pieces[merge.left].text, model.pieces[merge.right].text}));
   }

@@ -127,17 +127,17 @@ template <typename T>
 void begin_query_block(const Problem& problem, int64_t sequence, int64_t head, Range queries,
                        int64_t at, const BackwardScratch& scratch) {
   const int64_t padded = problem.padded_dim(), num = queries.end - queries.begin;
-  const int64_t panel = at * padded / kPack * kBlock;
+  const int64_t panel_offset = at * (padded / kPack * kBlock);
   const int64_t first_row = problem.query_row(sequence, queries.begin);
   const int64_t col = head * problem.head_dim;
   pack_rows(row_at<T>(problem.q, first_row, col), problem.q.row_stride, num, problem.head_dim,
             padded, scratch.rows);
-  transpose(scratch.rows, kBlock, padded / kPack, scratch.q_columns + panel);
-  pair_rows(scratch.rows, padded, scratch.q_rows + panel);
+  transpose(scratch.rows, kBlock, padded / kPack, scratch.q_columns + panel_offset);
+  pair_rows(scratch.rows, padded, scratch.q_rows + panel_offset);
   pack_rows(row_at<T>(problem.grad, first_row, col), problem.grad.row_stride, num, problem.head_dim,
             padded, scratch.rows);
-  transpose(scratch.rows, kBlock, padded / kPack, scratch.grad_columns + panel);
-  pair_rows(scratch.rows, padded, scratch.grad_rows + panel);
+  transpose(scratch.rows, kBlock, padded / kPack, scratch.grad_columns + panel_offset);
+  pair_rows(scratch.rows, padded, scratch.grad_rows + panel_offset);
   load_statistics<T>(problem, first_row, num, head, scratch.log2_sum + at * kBlock,
                      scratch.delta + at * kBlock);
   load_starts(problem, sequence, queries, scratch.starts + at * kBlock);

@@ -115,7 +115,7 @@ arrow::Result<std::shared_ptr<arrow::Buffer>> ArrowInput::Read(int64_t num_bytes
 void DecodingMemory::check(const std::string& name) const {
   if (!is_exceeded_) return;
   fail(ErrorCode::kUnsupported,
-       "{}: what is decoded at once takes more than {} bytes of memory, of a file of {}: a "
+       "{}: one batch takes more than {} bytes of memory once decoded, of a file of {}: a "
        "compression bomb? --max-expansion 0 reads it nevertheless",
        name, most_expanded(num_file_bytes_, max_expansion_), num_file_bytes_);
 }

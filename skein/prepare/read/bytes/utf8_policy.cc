@@ -72,7 +72,7 @@ void check_utf8(std::string_view text, const std::string& where, ErrorCode code)
     (is_utf8(text.substr(0, middle)) ? good : bad) = middle;
   }
   fail(code,
-       "{}: not UTF-8 near byte {}: expected UTF-8 text (--invalid-utf8 replace or skip goes on)",
+       "{}: not UTF-8 near byte {}: expected UTF-8 text (--invalid-utf8 replace or skip continues)",
        where, good);
 }
 

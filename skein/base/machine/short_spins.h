@@ -8,10 +8,12 @@
 
 namespace skein {
 
-// Starts this program again with GOMP_SPINCOUNT set, which libgomp reads when it is loaded and the
-// programs that this one starts inherit; to be called before there is a thread or anything to lose.
-// Costs a start of the program, some 20 ms. Where that or OMP_WAIT_POLICY is set nothing is done;
-// where the program cannot be started again, nothing but setting it.
-void spin_briefly(char** argv);
+// Replaces this process by the same program with GOMP_SPINCOUNT set: libgomp reads it once, when it
+// is loaded, and child processes inherit it. Call it before the first thread starts and before any
+// work is done; it does not return unless one of these holds:
+//   GOMP_SPINCOUNT or OMP_WAIT_POLICY is set already, as it is after the restart: nothing changes
+//   exec fails: the variable is set, for child processes alone
+// Cost  one start of the program, some 20 ms
+void restart_with_short_spins(char** argv);
 
 }  // namespace skein

@@ -1,4 +1,4 @@
-#include "skein/base/machine/brief_spins.h"
+#include "skein/base/machine/short_spins.h"
 
 #include <unistd.h>
 
@@ -11,10 +11,10 @@
 
 namespace skein {
 
-void spin_briefly(char** argv) {
+void restart_with_short_spins(char** argv) {
   constexpr const char* kSpins = "10000";
   if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
-  // What runs then can no longer start itself twice.
+  // The restarted program finds the variable set, and does not restart again.
   if (::setenv("GOMP_SPINCOUNT", kSpins, 1) != 0) return;
   try {
     std::vector<std::string> words = words_to_start_again(argv[0]);
@@ -23,7 +23,7 @@ void spin_briefly(char** argv) {
     for (char** own = argv + 1; *own != nullptr; ++own) arguments.push_back(*own);
     arguments.push_back(nullptr);
     ::execv(program_to_start().c_str(), arguments.data());
-  } catch (const Error&) {  // its file is gone: it runs as it is
+  } catch (const Error&) {  // the program's file is gone: continue without short spins
   }
 }
 
