@@ -9,6 +9,8 @@
 #   --deb         skein_VERSION_ARCHITECTURE.deb
 #   --wheel       skein_llm-VERSION-….whl
 #
+# Beside each file lies its checksum, FILE.sha256: `sha256sum -c FILE.sha256` in its folder.
+#
 # Left to the other machine: Linux (what stands in REQUIRES), and for GPUs the driver, cuBLASLt, cuDNN and NCCL.
 set -euo pipefail
 from=$PWD
@@ -41,6 +43,7 @@ for kind in "${kinds[@]}"; do
     deb) made=$(packaging/deb.sh "$temporary/$name" "$version" "$out") ;;
     wheel) made=$(packaging/wheel.py "$temporary/$name" "$version" "$out") ;;
   esac
-  echo "$made: $(stat -c %s "$made") bytes" >&2
+  (cd "$(dirname "$made")" && sha256sum "$(basename "$made")" > "$(basename "$made").sha256")
+  echo "$made: $(stat -c %s "$made") bytes, sha256 $(cut -c1-64 "$made.sha256")" >&2
 done
 echo "needs $(cat "$temporary/$name/REQUIRES")" >&2

@@ -85,6 +85,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"bf16_sr", {"precision.mode=bf16-sr"}}, Case{"mixed", {"precision.mode=mixed"}},
         Case{"fp8", {"precision.mode=fp8"}},
         Case{"bf16_sr_bf16_moments", {"precision.mode=bf16-sr", "precision.moments=bf16"}},
+        Case{"muon_bf16_sr", {"optimizer.name=muon", "precision.mode=bf16-sr"}},
         Case{"odd_fp32", kOddSizes + Overrides{"precision.mode=fp32"}},
         Case{"odd_bf16_sr", kOddSizes + Overrides{"precision.mode=bf16-sr"}},
         Case{"odd_mixed", kOddSizes + Overrides{"precision.mode=mixed", "precision.moments=bf16"}},

@@ -26,10 +26,10 @@ int64_t number(const char* name, int64_t otherwise) {
 
 struct Pair {
   RunLayout before, after;
-  std::string precision = "fp32";
+  std::string precision = "fp32", optimizer = "adamw";
 
   std::string name() const {
-    return fmt::format("{} {} then {}", precision, before.name(), after.name());
+    return fmt::format("{} {} {} then {}", precision, optimizer, before.name(), after.name());
   }
   bool sums_alike() const {
     return before.tensor == after.tensor && before.context == after.context &&
@@ -68,6 +68,7 @@ std::vector<Pair> random_pairs(int64_t count, double max_core_seconds, uint64_t 
     while (!fits(pair, kind)) pair = {any(), any()};
     const char* const precisions[] = {"mixed", "bf16-sr", "fp32"};
     if (kind == Kind::kBits) pair.precision = precisions[pairs.size() / 2 % 3];
+    if (pairs.size() % 4 == 2) pair.optimizer = "muon";
     pairs.push_back(pair);
   }
   return pairs;
@@ -75,13 +76,15 @@ std::vector<Pair> random_pairs(int64_t count, double max_core_seconds, uint64_t 
 
 Overrides setting(const Pair& pair, int64_t steps) {
   return ParallelJob::setting(steps, pair.precision) +
-         Overrides{fmt::format("precision.moments={}", pair.precision == "fp32" ? "fp32" : "bf16")};
+         Overrides{fmt::format("precision.moments={}", pair.precision == "fp32" ? "fp32" : "bf16"),
+                   "optimizer.name=" + pair.optimizer};
 }
 
 // A run in one piece; made once.
 std::string uninterrupted(const Pair& pair) {
   const RunLayout layout = pair.reference();
-  const std::string name = "whole_" + pair.precision + "_" + layout.name();
+  const std::string name =
+      fmt::format("whole_{}_{}_{}", pair.precision, pair.optimizer, layout.name());
   if (fs::exists(job().checkpoint(name, kSteps))) return name;
   const Outcome outcome = job().run_for(name, setting(pair, kSteps) + layout.overrides());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;

@@ -67,6 +67,18 @@ constexpr std::array<ErrorRow, 12> kErrors = {{
     {ErrorCode::kInternal, Blame::kAccident, Ending::kCrashed},
 }};
 
+// Rows are found by the number of their enumerator.
+constexpr bool are_in_order() {
+  for (size_t i = 0; i < kEndings.size(); ++i) {
+    if (static_cast<size_t>(kEndings[i].ending) != i) return false;
+  }
+  for (size_t i = 0; i < kErrors.size(); ++i) {
+    if (static_cast<size_t>(kErrors[i].code) != i) return false;
+  }
+  return true;
+}
+static_assert(are_in_order());
+
 const EndingRow& row_of(Ending ending) { return kEndings.at(static_cast<size_t>(ending)); }
 const ErrorRow& row_of(ErrorCode code) { return kErrors.at(static_cast<size_t>(code)); }
 

@@ -102,7 +102,7 @@ StepPasses step_passes(const StepSpec& spec) {
        spec.layout.zero >= 2 && runs_one_micro_batch(spec)},
       shards_weights,
       takes_stage,
-      {"append_update", "appends sums over ranks, clipping and AdamW",
+      {"append_update", "appends sums over ranks, clipping and the optimizer",
        [&](Graph& g) { append_update(g, update_options(spec)); }},
       {"simplify", "drops what one rank has not to do", simplify},
       {"fuse_residual", "has norms add what they follow", fuse_residual},

@@ -34,7 +34,7 @@ struct ConfigLimits {
   PlaceUse use = PlaceUse::kDiskOrStore;  // of a path: what it may name
 };
 
-// How a run continues where another start has another value.
+// How a run continues if another start has another value.
 struct ConfigChange {
   // As TOML, what a run did that an older skein began, which did not have the key. Empty: that is
   // not known, and the key is not compared.

@@ -30,7 +30,8 @@ struct LocalElements {
   // contiguous in the whole parameter, where its first element has the index `first`.
   template <typename Use>
   void for_each_run(uint64_t begin, uint64_t end, uint64_t most, const Use& use) const {
-    for (uint64_t at = begin, size; at < end; at += size) {
+    uint64_t size;
+    for (uint64_t at = begin; at < end; at += size) {
       const uint64_t in_box = range_begin + at, in_run = in_box % run_elements;
       size = std::min({most, end - at, run_elements - in_run});
       use(at, size, first_element + in_box / run_elements * run_stride + in_run);

@@ -22,7 +22,7 @@ struct StateRow {
   bool is_moment = true;  // of the dtype of precision.moments; otherwise f32
 };
 
-// The fp32 copy of a bf16 weight, which every optimizer keeps where precision.mode asks for it.
+// The fp32 copy of a bf16 weight, which every optimizer keeps if precision.mode asks for it.
 inline constexpr StateRow kMasterRow = {"master", false};
 
 std::string state_name(const StateRow& row, std::string_view parameter);
@@ -70,7 +70,7 @@ class UpdatePhase {
 
   // Adds the graph's input for a row of the parameter's state.
   ValueId state(const OptimizedParameter& parameter, const StateRow& row);
-  // The master copy; kNoValue where none is kept.
+  // The master copy; kNoValue if none is kept.
   ValueId master(const OptimizedParameter& parameter);
 
  private:
@@ -89,9 +89,9 @@ struct Optimizer {
   int gradient = 0;
   // Whether it updates matrices of layers alone; other parameters are AdamW's.
   bool only_matrices = false;
-  // Whether ranks that share the state divide the matrices of a group among them: then groups of
-  // more than one bucket are appended together.
-  bool owns_matrices = false;
+  // How many of the ranks that share the state divide whole matrices among them, at most.
+  // Parameters are then appended in groups of a matrix for each. 0: parts of matrices suffice.
+  int64_t most_owners = 0;
   // Appends the updates of parameters whose gradients travel together; returns their new weights.
   std::vector<ValueId> (*append)(UpdatePhase& phase,
                                  std::span<const OptimizedParameter> parameters);

@@ -16,14 +16,14 @@ bool is_pending(const Graph& graph, ValueId id, int axis) {
   return graph.type(id).placements[axis].is_partial();
 }
 
+}  // namespace
+
 int64_t whole_gradient_bytes(const Graph& graph, const TrainedParameter& one) {
   TensorType type = graph.type(one.sums.front());
   std::replace(type.placements.begin(), type.placements.end(), Placement::flat(),
                Placement::replicated());
   return type.local_bytes(graph.mesh());
 }
-
-}  // namespace
 
 std::vector<ValueId> latest_values(const Graph& graph) {
   std::vector<ValueId> latest(graph.values().size());

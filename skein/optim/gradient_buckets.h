@@ -17,6 +17,9 @@ struct TrainedParameter {
 };
 using Bucket = std::vector<TrainedParameter*>;
 
+// Of the rank's part of the gradient, as fp32, before it is divided into ranges.
+int64_t whole_gradient_bytes(const Graph& graph, const TrainedParameter& one);
+
 // Those that have a gradient, in the order of the graph.
 std::vector<TrainedParameter> trained_parameters(const Graph& graph);
 

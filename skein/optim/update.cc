@@ -165,18 +165,17 @@ class UpdateBuilder {
                                   axes.size() == 1 ? ranges.weights : std::vector<ValueId>{});
   }
 
-  // Of gradients whose parameters are updated together: a matrix for every rank, where ranks divide
-  // them, but of some ranks at most, since every rank holds the whole directions.
+  // Of gradients whose parameters are updated together: a bucket, or as many as give each owner a
+  // matrix.
   int64_t update_bytes(const std::vector<TrainedParameter>& trained) const {
-    constexpr int64_t kMostOwners = 16;
-    int64_t owners = 1, largest = 0;
-    for (const int axis : state_axes_) owners *= graph_.mesh().axis(axis).size;
+    int64_t ranks = 1, most = options_.bucket_bytes;
+    for (const int axis : state_axes_) ranks *= graph_.mesh().axis(axis).size;
     for (const TrainedParameter& one : trained) {
-      const Value& parameter = graph_.value(one.parameter);
-      if (!options_.rule(parameter.name).optimizer->owns_matrices) continue;
-      largest = std::max(largest, parameter.type.shape.num_elements() * size_of(DType::kF32));
+      const ParameterRule rule = options_.rule(graph_.value(one.parameter).name);
+      const int64_t owners = std::min(ranks, rule.optimizer->most_owners);
+      most = std::max(most, owners * whole_gradient_bytes(graph_, one));
     }
-    return std::max(options_.bucket_bytes, std::min(owners, kMostOwners) * largest);
+    return most;
   }
 
   // The new weights of the bucket, in its order; parameters of one optimizer together.

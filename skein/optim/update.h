@@ -11,7 +11,7 @@
 //           global_label_tokens i32[1], where dp has more than one rank; all_reports, the sum of
 //           the ranks' reports, which travel with the sums of losses and norms. The gradient sums
 //           are left zero
-// Formula   docs/notation.md; torch.optim.AdamW and torch.nn.utils.clip_grad_norm_
+// Formula   docs/notation.md; torch.optim.AdamW, Muon, and torch.nn.utils.clip_grad_norm_
 // ZeRO      over dp and cp, where there is more than one rank (Rajbhandari et al.,
 //           arXiv:1910.02054):
 //             0  gradients all-reduced, optimizer state whole on every rank
@@ -20,7 +20,8 @@
 //                range over cp; back the other way around, over dp beside the next bucket's cp
 //             2, 3  as 1; passes/parallel/zero.h has changed the graph before
 //           in buckets of bucket_bytes of fp32 gradient, or of one parameter that is larger: the
-//           scratch of a sum is bounded by the largest
+//           scratch of a sum is bounded by the largest. Updates take one bucket, or as many as
+//           give every owner of matrices one (Optimizer::most_owners)
 #pragma once
 
 #include <algorithm>

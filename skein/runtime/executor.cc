@@ -225,7 +225,8 @@ void Executor::run_before(std::string_view program, const std::function<bool(con
         std::find_if(slot.instructions.begin(), slot.instructions.end(),
                      [&](const BoundInstruction& bound) { return is_op(*bound.instruction->op); });
     if (first == slot.instructions.end()) {
-      fail(ErrorCode::kInternal, "program '{}' has no such instruction", program);
+      fail(ErrorCode::kInternal, "program '{}' has no instruction of the op that was asked for",
+           program);
     }
     first->before = act;
   }

@@ -4,7 +4,7 @@
 //        found wrong goes to the store; the host is left out, and checks itself again, ever less
 //        often
 // Wrong bits of a worker's memory or arithmetic may have been an accident: the step is done again.
-//        Where they come back soon, or for the third time, they are the host's: it is sick for good
+//        If they come back soon, or for the third time, they are the host's: it is sick for good
 #pragma once
 
 #include <optional>
@@ -27,7 +27,7 @@ class HostHealth {
 
   // `due`: the generation before which this host should have checked itself by now; 0: it need not.
   void watch(int64_t due, Millis now);
-  // What check number `check` found wrong; "": nothing. False where it comes too late.
+  // What check number `check` found wrong; "": nothing. False if it comes too late.
   bool checked(int64_t check, const std::string& problem, Millis now);
   // A worker ended by wrong bits.
   void note_wrong_bits(const std::string& message);

@@ -65,7 +65,7 @@ bool HostWorkers::ended(int index, Ending ending, const std::string& message, Mi
     return true;
   }
   if (ending == Ending::kLostPeer) {
-    // A consequence: whoever is the cause may be about to say so.
+    // A consequence: the worker that is the cause may be about to say so.
     if (!kill_at_ && !settle_at_) settle_at_ = now + options_.grace;
   } else if (!by_us && (!was_asked_for(ending) || ending == Ending::kStoppedEarly)) {
     end(ending, message, false, now);

@@ -1,7 +1,7 @@
 // The workers of one generation on this host, from their start until the last of them has ended.
 //
 // Ends  a worker fails → its neighbours are asked to end, and killed after `grace`. A worker that
-//       lost a peer is a consequence: whoever is the cause has `grace` to say so
+//       lost a peer is a consequence: the worker that is the cause has `grace` to say so
 // Hang  a worker whose heartbeat does not change for `hang`: its stacks are written, it is killed
 #pragma once
 
@@ -41,7 +41,7 @@ class HostWorkers {
   void end(Ending ending, const std::string& message, bool kill, Millis now);
   // Kills those that had `grace` to end. Returns whether they are to end.
   bool watch_end(Millis now);
-  // Kills all where one hangs; `step`: the last one that is known to be done.
+  // Kills all if one hangs; `step`: the last one that is known to be done.
   void watch_hang(int64_t step, Millis now);
   // Asks them, once, to stop for another machine.
   void regroup();

@@ -72,7 +72,7 @@ struct GenerationRecord {
 
 // GenerationRecord::failure: "crashed at step 12: rank 3 …".
 std::string failure_text(const HostRecord& cause);
-// "crashed" of it; "" where it names no cause.
+// "crashed" of it; "" if it names no cause.
 std::string cause_in(const std::string& failure);
 
 OrderedJson host_to_json(const HostRecord& record);

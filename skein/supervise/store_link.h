@@ -1,7 +1,7 @@
 // This host's record in the store, and its exchanges with the store: one at a time, when the record
 // has changed or a look is due.
 //
-// Beat  the record is written once a beat, and where it has changed
+// Beat  the record is written once a beat, and when it has changed
 // Cut   a host that cannot exchange with the store for kCutOffShare of `fence` ends its workers:
 //       from `fence` on others may train without it
 #pragma once

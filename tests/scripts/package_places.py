@@ -61,6 +61,7 @@ class Places:
         if not made:
             print(call("scripts/package.sh", "--no-build", f"--{kind}", self.folder), end="", flush=True)
             made = list(self.folder.glob(pattern))
+            call("sha256sum", "--check", f"{made[0].name}.sha256", cwd=self.folder)
         return made[0]
 
     def new_root(self, name):

@@ -97,6 +97,12 @@ SavedCheckpoint commit(const SaveJob& job, const Manifest& manifest, int64_t tot
   return saved;
 }
 
+// Memory that runs out says nothing about the disk, of which kNoSpace would tell.
+Error error_of(const std::exception& error) {
+  const bool is_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+  return is_memory ? Error(ErrorCode::kInternal, "out of memory") : to_error(error);
+}
+
 Error not_saved(int64_t step, const Error& error) {
   return Error(error.code(), fmt::format("the checkpoint of step {} was not saved, earlier ones "
                                          "are untouched: {}",
@@ -210,7 +216,7 @@ Result<SavedCheckpoint> save_to_bucket(const SaveJob& job, const TrainingState& 
       if (const auto error = save.wait_for_commit()) return not_saved(state.step, *error);
     }
   } catch (const std::exception& error) {
-    if (!committed) return not_saved(state.step, save.give_up(to_error(error)));
+    if (!committed) return not_saved(state.step, save.give_up(error_of(error)));
     saved.warning = fmt::format("saved, but {}", error.what());
   }
   saved.write_seconds = seconds_since(start);
@@ -237,7 +243,7 @@ Result<SavedCheckpoint> save_alone(const SaveJob& job, const TrainingState& stat
     } catch (const Error&) {
       // The next start cleans it up; the first error is the one to report.
     }
-    return not_saved(state.step, to_error(error));
+    return not_saved(state.step, error_of(error));
   }
 }
 
@@ -257,7 +263,7 @@ Result<SavedCheckpoint> save_shared(const SaveJob& job, const TrainingState& sta
       if (const auto error = shared.wait_for_commit()) return not_saved(state.step, *error);
     }
   } catch (const std::exception& error) {
-    const auto outcome = shared.give_up(to_error(error));
+    const auto outcome = shared.give_up(error_of(error));
     if (outcome) return not_saved(state.step, *outcome);
   }
   saved.write_seconds = seconds_since(start);
@@ -267,10 +273,10 @@ Result<SavedCheckpoint> save_shared(const SaveJob& job, const TrainingState& sta
 
 void abandon_shared(const SaveJob& job, int64_t step, const std::exception& why) {
   if (is_object_url(job.dir)) {
-    ObjectSave(job, step).give_up(to_error(why));
+    ObjectSave(job, step).give_up(error_of(why));
     return;
   }
-  shared_save(job, step).give_up(to_error(why));
+  shared_save(job, step).give_up(error_of(why));
 }
 
 }  // namespace skein

@@ -8,6 +8,7 @@
 #include "skein/base/error.h"
 #include "skein/ir/kernel.h"
 #include "skein/ops/adamw/adamw.h"
+#include "skein/ops/local_elements.h"
 #include "skein/ops/simd/philox-inl.h"
 #include "skein/ops/simd/simd-inl.h"
 
@@ -38,8 +39,7 @@ struct AdamwUpdate {
   uint64_t seed;
   uint32_t stream;
   uint32_t step;
-  // Where the elements are in the whole parameter: see `localize`.
-  uint64_t range_begin, first_element, run_elements, run_stride;
+  LocalElements elements;
 };
 
 }  // namespace skein
@@ -60,14 +60,6 @@ struct Noise {
   uint32_t weight[kNoiseBlock + sm::kPhiloxSlack];
   uint32_t moments[kNoiseBlock + sm::kPhiloxSlack];
 };
-
-HWY_INLINE VU32 load_words(const uint32_t* from, size_t n) {
-  const sm::U32 d;
-  if (HWY_LIKELY(n == hn::Lanes(d))) return hn::LoadU(d, from);
-  HWY_ALIGN uint32_t lanes[HWY_MAX_BYTES / sizeof(uint32_t)] = {};
-  std::copy(from, from + n, lanes);
-  return hn::Load(d, lanes);
-}
 
 // The dtypes of weight and moments, and the weight's rounding, are fixed per instance.
 template <typename W, typename M, bool kMaster, bool kNoisyWeight>
@@ -101,7 +93,7 @@ void update_block(const AdamwUpdate& u, size_t begin, size_t count, const uint32
 
     if (u.clears_gradient) sm::store(hn::Zero(d), d, gradient + i, n);
     if constexpr (std::is_same_v<M, bfloat16>) {
-      const VU32 noise = load_words(moment_noise + i, n);
+      const VU32 noise = sm::load(sm::U32(), moment_noise + i, n);
       sm::store_rounded(sm::round_to_bf16(m, noise), exp_avg + i, n);
       sm::store_rounded(sm::round_to_bf16(v, hn::ShiftRight<16>(noise)), exp_avg_sq + i, n);
     } else {
@@ -110,7 +102,8 @@ void update_block(const AdamwUpdate& u, size_t begin, size_t count, const uint32
     }
     if constexpr (kMaster) sm::store(w, d, master + i, n);
     if constexpr (kNoisyWeight) {
-      sm::store_rounded(sm::round_to_bf16(w, load_words(weight_noise + i, n)), new_weight + i, n);
+      sm::store_rounded(sm::round_to_bf16(w, sm::load(sm::U32(), weight_noise + i, n)),
+                        new_weight + i, n);
     } else {
       sm::store(w, d, new_weight + i, n);
     }
@@ -128,10 +121,7 @@ auto choose_weight(const AdamwUpdate& u) {
 void update_elements(const AdamwUpdate& u, size_t begin, size_t end) {
   Noise noise;
   const auto update = u.bf16_moments ? choose_weight<bfloat16>(u) : choose_weight<float>(u);
-  for (size_t at = begin, count; at < end; at += count) {
-    const uint64_t in_box = u.range_begin + at, in_run = in_box % u.run_elements;
-    count = HWY_MIN(HWY_MIN(kNoiseBlock, end - at), u.run_elements - in_run);
-    const uint64_t first = u.first_element + in_box / u.run_elements * u.run_stride + in_run;
+  u.elements.for_each_run(begin, end, kNoiseBlock, [&](size_t at, size_t count, uint64_t first) {
     const uint32_t *weight_noise = nullptr, *moment_noise = nullptr;
     if (u.noisy_weight) {
       weight_noise = sm::philox_words(u.seed, RandomPurpose::kStochasticRounding, u.stream, u.step,
@@ -142,7 +132,7 @@ void update_elements(const AdamwUpdate& u, size_t begin, size_t end) {
                                       first, count, noise.moments);
     }
     update(u, at, count, weight_noise, moment_noise);
-  }
+  });
 }
 
 }  // namespace
@@ -165,14 +155,6 @@ std::shared_ptr<const void> prepare(const KernelCall& call) {
   return nullptr;
 }
 
-// Without `localize` the operands are the whole parameter.
-int64_t local_attr(const KernelCall& call, std::string_view name, int64_t whole) {
-  return call.attrs.has(name) ? call.attrs.integer(name) : whole;
-}
-int64_t num_local_elements(const KernelCall& call) {
-  return local_attr(call, "range_count", call.outputs[0].shape.num_elements());
-}
-
 AdamwUpdate make_update(const KernelCall& call) {
   const Attrs& attrs = call.attrs;
   const double beta1 = attrs.real("beta1"), beta2 = attrs.real("beta2");
@@ -180,8 +162,8 @@ AdamwUpdate make_update(const KernelCall& call) {
   const int32_t step = *call.inputs[7].as<const int32_t>();
   AdamwUpdate u{};
   const int64_t element_bytes = size_of(call.outputs[0].dtype);
-  u.weight =
-      call.inputs[0].as<const uint8_t>() + local_attr(call, "weight_begin", 0) * element_bytes;
+  u.elements = LocalElements::of(attrs, call.outputs[0].shape.num_elements());
+  u.weight = call.inputs[0].as<const uint8_t>() + u.elements.weight_begin * element_bytes;
   u.new_weight = call.outputs[0].data;
   u.gradient = call.outputs[1].as<float>();
   u.exp_avg = call.outputs[2].data;
@@ -202,11 +184,6 @@ AdamwUpdate make_update(const KernelCall& call) {
   u.seed = static_cast<uint64_t>(attrs.integer("seed"));
   u.stream = static_cast<uint32_t>(attrs.integer("stream"));
   u.step = static_cast<uint32_t>(step);
-  u.range_begin = static_cast<uint64_t>(local_attr(call, "range_begin", 0));
-  u.first_element = static_cast<uint64_t>(local_attr(call, "first_element", 0));
-  u.run_elements =
-      static_cast<uint64_t>(local_attr(call, "run_elements", num_local_elements(call)));
-  u.run_stride = static_cast<uint64_t>(local_attr(call, "run_stride", 0));
   return u;
 }
 
@@ -218,7 +195,7 @@ void clear_padding(const View& view, int64_t count) {
 
 void run(const KernelCall& call) {
   const AdamwUpdate update = make_update(call);
-  const int64_t count = num_local_elements(call);
+  const int64_t count = update.elements.count;
   constexpr int64_t kSegmentElements = 16384;
 #pragma omp parallel for schedule(static)
   for (int64_t begin = 0; begin < count; begin += kSegmentElements) {

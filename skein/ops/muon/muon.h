@@ -13,12 +13,14 @@
 // Ops           kMuonMomentum, kOrthogonalize and kMuonApply, because a matrix must be whole where
 //               it is made orthogonal: over the ranks that share its state (ZeRO) directions are
 //               gathered, the matrices of a group are dealt out to owners, each matrix is made
-//               orthogonal by its owner alone, and every rank receives its range of the result
+//               orthogonal by its owner alone, and every rank receives its range of the result.
+//               Tensor ranks of one owner each make the whole matrix orthogonal
 // Shapes        matrices; weight w f32 or bf16; gradient f32; momentum m f32 or bf16; master f32,
 //               with a bf16 weight; direction and its orthogonal f32 or bf16, the dtype of the
 //               weight. scale, learning_rate f32[1]; step i32[1], 1 at the first update
 // Computed      m, d and w in fp32. Products of operands in the direction's dtype, summed in fp32;
-//               A, b A + c A A and X are rounded to that dtype. |d| is the root of an exact sum
+//               A, b A + c A A and X are rounded to that dtype. |d| is the root of a sum in f64,
+//               in a fixed order
 // Rounding      of w and of a bf16 m as in AdamW (ops/adamw/adamw.h), of d to nearest. Noise
 //               depends on the element of the whole parameter, so results do not depend on how the
 //               parameter is split
@@ -52,6 +54,9 @@ struct NewtonSchulz {
   static constexpr float kA = 3.4445f, kB = -4.7750f, kC = 2.0315f;
   static constexpr double kLeastNorm = 1e-7;
 };
+
+// Every rank holds the whole directions of a group, so groups do not grow with the ranks for ever.
+inline constexpr int64_t kMostMuonOwners = 16;
 
 // State: momentum.
 const Optimizer& muon_optimizer();

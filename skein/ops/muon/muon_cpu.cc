@@ -54,20 +54,12 @@ using sm::VU32;
 constexpr uint64_t kNoiseBlock = 512;
 using Words = uint32_t[kNoiseBlock + sm::kPhiloxSlack];
 
-HWY_INLINE VU32 load_words(const uint32_t* from, size_t n) {
-  const sm::U32 d;
-  if (HWY_LIKELY(n == hn::Lanes(d))) return hn::LoadU(d, from);
-  HWY_ALIGN uint32_t lanes[HWY_MAX_BYTES / sizeof(uint32_t)] = {};
-  std::copy(from, from + n, lanes);
-  return hn::Load(d, lanes);
-}
-
 // Rounds stochastically where there is noise.
 template <typename T>
 HWY_INLINE void store_with(VF32 value, T* to, size_t n, const uint32_t* noise) {
   if constexpr (std::is_same_v<T, bfloat16>) {
     if (noise != nullptr) {
-      return sm::store_rounded(sm::round_to_bf16(value, load_words(noise, n)), to, n);
+      return sm::store_rounded(sm::round_to_bf16(value, sm::load(sm::U32(), noise, n)), to, n);
     }
   }
   sm::store(value, F32(), to, n);

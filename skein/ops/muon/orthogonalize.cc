@@ -1,5 +1,7 @@
 #include "skein/ops/muon/orthogonalize.h"
 
+#include <algorithm>
+
 #include "skein/ops/checks.h"
 #include "skein/ops/muon/muon.h"
 
@@ -41,9 +43,9 @@ std::vector<TensorType> infer(const OpCall& call) {
   return {type};
 }
 
-// The mean of all ranks: owners work while the others wait for what they find.
+// The mean of the owners of a group: the other ranks wait for what they find.
 Cost cost(const OpCall& call) {
-  const auto owners = static_cast<double>(num_owners(call));
+  const auto owners = static_cast<double>(std::min(num_owners(call), kMostMuonOwners));
   return {orthogonalize_flops(call.input(0).shape) / owners,
           static_cast<int64_t>(static_cast<double>(input_bytes(call)) / owners),
           output_bytes(call)};

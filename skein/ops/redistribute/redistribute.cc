@@ -286,6 +286,8 @@ RedistributeHalves split_redistribute(Graph& graph, const Node& node, int64_t ch
 }
 
 bool can_redistribute(const TensorType& type, const Mesh& mesh, int axis, Placement to) {
+  const Placement from = type.placements.at(axis);
+  if (from.is_sharded() && from.dim() > 0) return false;
   if (!refusal(type, mesh, axis, to).empty()) return false;
   if (!to.is_sharded()) return true;
   TensorType result = type;

@@ -84,7 +84,8 @@ std::vector<ValueId> sum_over(Graph& graph, const std::vector<ValueId>& values,
 // itself if it already has these placements.
 ValueId redistribute_all(Graph& graph, ValueId value, const Placements& wanted);
 
-// Whether redistribute would accept this, on an axis of this type's mesh.
+// Whether redistribute would accept this, on an axis of this type's mesh, and whether a pass may
+// choose it: to gather columns takes another pass over memory, so only ops that need it ask for it.
 bool can_redistribute(const TensorType& type, const Mesh& mesh, int axis, Placement to);
 
 // The collective that a bound redistribute or redistribute_start runs; a plan counts the same one.

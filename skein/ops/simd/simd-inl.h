@@ -99,6 +99,12 @@ HWY_INLINE VF32 load(F32 d, const bfloat16* from, size_t n) {
   std::memcpy(lanes, bits, n * sizeof(uint16_t));
   return bf16_bits_to_f32(hn::Load(u16, lanes));
 }
+HWY_INLINE VU32 load(U32 d, const uint32_t* from, size_t n) {
+  if (HWY_LIKELY(n == hn::Lanes(d))) return hn::LoadU(d, from);
+  HWY_ALIGN uint32_t lanes[HWY_MAX_BYTES / sizeof(uint32_t)] = {};
+  std::memcpy(lanes, from, n * sizeof(uint32_t));
+  return hn::Load(d, lanes);
+}
 // Stores words made by round_to_bf16.
 HWY_INLINE void store_rounded(VU32 words, bfloat16* to, size_t n) {
   const U16Half u16;

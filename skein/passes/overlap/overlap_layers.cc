@@ -90,6 +90,7 @@ class Scheduler {
     const Placement from = graph_.type(move.inputs.front()).placements[axis];
     const bool gathers = from.is_sharded() || from.is_flat();
     if (graph_.mesh().axis(axis).size == 1 || from.is_replicated()) return false;
+    if (from.is_sharded() && from.dim() > 0) return false;  // its results are put in order after it
     if (!gathers && !are_dense(graph_, storage_, move.inputs)) return false;
     const bool can_copy = !gathers && !move.attrs.has("into");
     return (move.scope.layer != Scope::kBehind || lies_ready(index)) &&

@@ -33,7 +33,7 @@ RankState::RankState(PreparedRun& run)
 // lost peer would never end.
 RankState::~RankState() { run_.groups.by_axis.clear(); }
 
-// For a debugger, and for whoever plants faults.
+// For a debugger, and to plant faults.
 void RankState::tell_arenas() const {
   OrderedJson arenas = OrderedJson::object();
   for (int i = 0; i < kNumArenas; ++i) {

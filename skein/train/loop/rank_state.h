@@ -30,7 +30,7 @@ class RankState {
 
   // Fills it with what the run begins with.
   void load();
-  // The savers count from `step`, the one that was loaded.
+  // The savers count from `step`, which was loaded.
   void count_from(int64_t step);
   // After the update of `step`; `results`: numbers that are the same on all ranks.
   void vote(int64_t step, std::span<const double> results = {});

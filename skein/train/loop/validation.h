@@ -1,7 +1,7 @@
 // Validation: each set is read once, or up to validate.batches of it; and the best loss so far.
 //
 // Ranks   collective. All read as many rows as the fullest lane of any rank has
-// Errors  those of the step that was validated; kIo where a signal stops a process that only
+// Errors  those of the step that was validated; kIo if a signal stops a process that only
 //         validates
 #pragma once
 
