@@ -64,8 +64,7 @@ constexpr OtherWord kWords[] = {
      "max_grad_norm grad_clip clip_grad clip_grad_norm gradient_clipping gradient_clip_val "
      "gradient_clip max_norm grad_norm_clip",
      "optimizer.clip_norm", "by the global norm"},
-    {"optimizer", "optim optimizer_name optimizer_type optimizer_class", "optimizer.name",
-     "`adamw` or `muon`"},
+    {"optimizer", "optim optimizer_name optimizer_type optimizer_class", "optimizer.name", ""},
     {"precision, dtype",
      "dtype torch_dtype param_dtype compute_dtype mixed_precision amp bf16 fp16 fp8 half",
      "precision.mode", "fp16 is not there"},

@@ -96,7 +96,7 @@ TEST(OtherWords, ValuesOfOtherProgramsSayWhatToWriteHere) {
       {"memory.recompute=true", "for true: \"full\""},
       {"optimizer.schedule=wsd", "did you mean constant_steps?"},
       {"optimizer.schedule=cosine_with_restarts", "warm restarts: no schedule rises again"},
-      {"optimizer.name=lion", "adamw, muon"},
+      {"optimizer.name=sgd", "adamw, muon"},
       {"device.kind=gpu", "for gpu: \"cuda\""},
   };
   for (const auto& [setting, words] : cases) {
