@@ -271,8 +271,16 @@ TEST(Layouts, TrainAsOneWorkerDoesWithMuon) {
   if (!variable("SKEIN_LAYOUTS", "").empty()) GTEST_SKIP() << "of the sample";
   report(Comparison("fp32", {"optimizer.name=muon"})
              .run(sample(small_layouts(), Cover::kPairs, seed() + 3)));
+}
+
+TEST(Layouts, TrainAsOneWorkerDoesWithMuonAndStochasticRounding) {
+  if (!variable("SKEIN_LAYOUTS", "").empty()) GTEST_SKIP() << "of the sample";
   report(Comparison("bf16-sr", {"optimizer.name=muon", "precision.moments=bf16"})
              .run(sample(with_the_bits_of_one_worker(), Cover::kValues, seed() + 4)));
+}
+
+TEST(Layouts, TrainAsOneWorkerDoesWithMuonAndMasterWeights) {
+  if (!variable("SKEIN_LAYOUTS", "").empty()) GTEST_SKIP() << "of the sample";
   report(Comparison("mixed", {"optimizer.name=muon"})
              .run(sample(with_the_bits_of_one_worker(), Cover::kValues, seed() + 5)));
 }
