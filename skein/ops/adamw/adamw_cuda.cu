@@ -9,6 +9,7 @@
 #include "skein/ops/adamw/adamw.h"
 #include "skein/ops/cuda/device_cuda.h"
 #include "skein/ops/cuda/launch_cuda.h"
+#include "skein/ops/local_elements.h"
 
 namespace skein {
 namespace {
@@ -231,11 +232,6 @@ std::shared_ptr<const void> prepare(const KernelCall& call) {
   return nullptr;
 }
 
-// Without `localize` the operands are the whole parameter.
-int64_t local_attr(const KernelCall& call, std::string_view name, int64_t whole) {
-  return call.attrs.has(name) ? call.attrs.integer(name) : whole;
-}
-
 Common common_of(const KernelCall& call) {
   const Attrs& attrs = call.attrs;
   const double beta1 = attrs.real("beta1"), beta2 = attrs.real("beta2");
@@ -255,23 +251,22 @@ Common common_of(const KernelCall& call) {
 
 Parameter parameter_of(const KernelCall& call) {
   const int64_t padded_count = call.outputs[0].shape.num_elements();
-  const int64_t count = local_attr(call, "range_count", padded_count);
+  const LocalElements elements = LocalElements::of(call.attrs, padded_count);
   const int64_t weight_bytes = size_of(call.outputs[0].dtype);
   return {
-      .weight =
-          call.inputs[0].as<const uint8_t>() + local_attr(call, "weight_begin", 0) * weight_bytes,
+      .weight = call.inputs[0].as<const uint8_t>() + elements.weight_begin * weight_bytes,
       .new_weight = call.outputs[0].data,
       .gradient = call.outputs[1].as<float>(),
       .exp_avg = call.outputs[2].data,
       .exp_avg_sq = call.outputs[3].data,
       .master = call.has_input(4) ? call.outputs[4].as<float>() : nullptr,
       .weight_decay = call.attrs.real("weight_decay"),
-      .count = count,
+      .count = elements.count,
       .padded_count = padded_count,
-      .range_begin = static_cast<uint64_t>(local_attr(call, "range_begin", 0)),
-      .first_element = static_cast<uint64_t>(local_attr(call, "first_element", 0)),
-      .run_elements = static_cast<uint64_t>(local_attr(call, "run_elements", count)),
-      .run_stride = static_cast<uint64_t>(local_attr(call, "run_stride", 0)),
+      .range_begin = elements.range_begin,
+      .first_element = elements.first_element,
+      .run_elements = elements.run_elements,
+      .run_stride = elements.run_stride,
       .stream = static_cast<uint32_t>(call.attrs.integer("stream")),
       .clears_gradient = !keeps_gradient(call.attrs),
   };
