@@ -57,6 +57,17 @@ TEST(Plan, OfAGpuNeedsNoCudaAndTrainingSaysThatItDoes) {
   EXPECT_FALSE(fs::exists(job().run("no_cuda")));
 }
 
+TEST(Plan, OfAKindLeftOpenTakesThatOfTheHardware) {
+  const std::string h200 = std::string(kSourceFolder) + "/configs/hardware/h200-8x.toml";
+  const Overrides on_h200 = {"plan.hardware=" + h200};
+  EXPECT_EQ(plan("planned", on_h200), plan("planned", on_h200 + Overrides{"device.kind=cuda"}));
+  const Outcome outcome = TinyJob::must(job().arguments("plan", "planned", on_h200));
+  EXPECT_NE(outcome.err.find("device.kind is auto: planned as cuda"), std::string::npos);
+  EXPECT_EQ(
+      plan("planned", on_h200 + Overrides{"device.kind=cpu", "device.cpu=avx2"}).at("kernels"),
+      "avx2");
+}
+
 // [plan] says what the options say, which go before it.
 TEST(Plan, OfWhatTheConfigurationNames) {
   const std::string folder = std::string(kSourceFolder) + "/configs/hardware/";

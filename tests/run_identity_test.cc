@@ -8,7 +8,7 @@
 #include "skein/config/run/identity.h"
 #include "skein/ir/graph.h"
 #include "skein/model/llama/llama.h"
-#include "skein/weights/training_state.h"
+#include "skein/weights/state_tensors.h"
 
 namespace skein {
 namespace {
@@ -275,6 +275,14 @@ TEST(ScheduleThatFollows, NamesWhatKeepsTheOneOfBefore) {
             "the learning rate of step 101 is 0.0003 and was to be 3e-05: its schedule follows "
             "from run.steps, which is 1000 now; --set optimizer.warmup_steps=10 --set "
             "optimizer.decay_steps=90 keeps the earlier schedule");
+  std::vector<Change> faster = longer;
+  faster.push_back({"optimizer.learning_rate", "0.0001", "0.0003", ChangeKind::kSetting});
+  EXPECT_EQ(schedule_that_follows(config, faster, 101),
+            "the learning rate of step 101 is 0.0003 and was to be 3e-05: its schedule follows "
+            "from run.steps, which is 1000 now, and optimizer.learning_rate was 0.0001; --set "
+            "optimizer.warmup_steps=10 --set optimizer.decay_steps=90 keeps the earlier schedule "
+            "with the new rate");
+  EXPECT_EQ(schedule_that_follows(config, std::span(faster).last(1), 101), "");
   config.origin.warmup_given = true;
   EXPECT_EQ(schedule_that_follows(config, longer, 101).find("warmup"), std::string::npos);
   // In the same warm-up the end of the decay changes nothing yet.

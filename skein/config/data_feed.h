@@ -87,7 +87,7 @@ class DataFeed {
                       const Tokenizer& tokenizer, LaneOptions options, const std::string& key,
                       const std::shared_ptr<ObjectCache>& cache) {
     options.may_be_small = sources.size() > 1 || options.once;
-    std::vector<Mixture::Part> parts;
+    std::vector<Mixture::Source> parts;
     for (const DataSource& source : sources) {
       entries.emplace_back(source, tokenizer, options, key, cache);
       parts.push_back({&entries.back().context, source.name, source.weight});

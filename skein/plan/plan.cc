@@ -124,6 +124,13 @@ std::optional<Hardware> planned_hardware(const Config& config, const std::string
   }
 }
 
+std::string take_device_kind(Config& config, const Hardware& hardware) {
+  if (config.device.kind != "auto" || hardware.device_kind.empty()) return "";
+  config.device.kind = hardware.device_kind;
+  return fmt::format("device.kind is auto: planned as {}, the devices of {}", config.device.kind,
+                     hardware.name);
+}
+
 PlanRequest plan_request(const Config& config, int64_t ranks,
                          const std::optional<Hardware>& hardware) {
   PlanRequest request;

@@ -93,6 +93,10 @@ int64_t ranks_to_plan(const Config& config, int64_t asked);
 // neither names one, and this machine is meant. Throws Error{kUsage} naming who did.
 std::optional<Hardware> planned_hardware(const Config& config, const std::string& asked);
 
+// Where device.kind is auto: sets it to what `hardware` names, and returns the sentence that says
+// so (else "").
+std::string take_device_kind(Config& config, const Hardware& hardware);
+
 // A request for the configuration's model and kernels. `ranks`: as ranks_to_plan has it.
 // No `hardware`: this machine, measured, with the memory that is free now.
 PlanRequest plan_request(const Config& config, int64_t ranks,

@@ -8,7 +8,7 @@
 #include "skein/data/lanes/batch.h"
 #include "skein/data/lanes/loader.h"
 #include "skein/ops/pipeline/pipeline.h"
-#include "skein/weights/training_state.h"
+#include "skein/weights/state_tensors.h"
 
 namespace skein {
 namespace {

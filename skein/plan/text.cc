@@ -122,10 +122,11 @@ std::string speed_text(const Plan& plan) {
     return format_count(flops_per_s * static_cast<double>(plan.ranks()));
   };
   std::string text = fmt::format(
-      "\nPredicted: {} a step, {} tokens/s, at the speed of {}\n"
+      "\nPredicted: {} a step, {} tokens/s{}, at the speed of {}\n"
       "  {:.0f} % of the ceiling that large products reach ({}FLOP/s, all ranks), {} ({}FLOP/s)\n",
       format_short_duration(plan.step.step_seconds), format_count(plan.tokens_per_second),
-      plan.hardware.name, 100 * plan.matmul_ceiling_share, all_ranks(plan.matmul.flops_per_s),
+      plan.hardware.unified_memory ? " on idle cores" : "", plan.hardware.name,
+      100 * plan.matmul_ceiling_share, all_ranks(plan.matmul.flops_per_s),
       fmt::format(
           fmt::runtime(plan.hardware.unified_memory ? "{:.0f} % of the most that was measured"
                                                     : "MFU {:.0f} %, of the peak"),

@@ -4,14 +4,13 @@
 
 #include "skein/base/error.h"
 #include "skein/base/numbers/hash.h"
+#include "skein/base/text/utf8.h"
 #include "skein/data/corpus/loss_spans.h"
 
 namespace skein {
 namespace {
 
 constexpr size_t kSplitBytes = size_t{1} << 20;  // documents from this size on are cut in two
-
-bool is_inside_character(char byte) { return (static_cast<uint8_t>(byte) & 0xc0) == 0x80; }
 
 }  // namespace
 
@@ -20,12 +19,10 @@ std::optional<size_t> cut_near(std::string_view text, size_t position) {
   position = std::clamp<size_t>(position, 1, text.size() - 1);
   const size_t newline = text.substr(0, position).rfind('\n');
   if (newline != std::string_view::npos && newline > position / 2) return newline + 1;
-  size_t cut = position;
-  while (cut > 0 && is_inside_character(text[cut])) --cut;
-  if (cut > 0) return cut;
-  cut = position;
-  while (cut < text.size() && is_inside_character(text[cut])) ++cut;
-  if (cut < text.size()) return cut;
+  const size_t before = utf8::character_start(text, position);
+  if (before > 0) return before;
+  const size_t after = utf8::next_character_start(text, position);
+  if (after < text.size()) return after;
   return std::nullopt;
 }
 

@@ -131,7 +131,7 @@ void Executor::find_together(std::vector<BoundInstruction>& instructions) {
   }
 }
 
-std::vector<Executor::Piece> Executor::pieces_of(
+std::vector<Executor::ProgramPiece> Executor::pieces_of(
     const std::vector<BoundInstruction>& instructions) {
   const auto communicates = [](const BoundInstruction& bound) {
     return bound.call.communicator != nullptr;
@@ -142,7 +142,7 @@ std::vector<Executor::Piece> Executor::pieces_of(
   const auto stays_out = [&](const BoundInstruction& bound) {
     return communicates(bound) || (any && bound.call.ticket != nullptr);
   };
-  std::vector<Piece> pieces;
+  std::vector<ProgramPiece> pieces;
   for (size_t begin = 0, end = 0; begin < instructions.size(); begin = end) {
     const bool out = stays_out(instructions[begin]);
     while (end < instructions.size() && stays_out(instructions[end]) == out) ++end;
@@ -235,11 +235,11 @@ void Executor::run_before(std::string_view program, const std::function<bool(con
 void Executor::start(BoundProgram& program, int64_t slot) {
   if (profiling_) return run_profiled(program, slot);
   device_.begin_range(program.program->name);
-  for (Piece& piece : program.pieces) run_piece(program, piece);
+  for (ProgramPiece& piece : program.pieces) run_piece(program, piece);
   device_.end_range();
 }
 
-void Executor::run_piece(const BoundProgram& program, Piece& piece) {
+void Executor::run_piece(const BoundProgram& program, ProgramPiece& piece) {
   if (!piece.is_recorded || device_.checks_ops()) return run_steps(program, piece);
   Replay& replay = piece.replays[program.facts->one_document_each ? 1 : 0]
                                 [program.facts_ahead->one_document_each ? 1 : 0];
@@ -252,7 +252,7 @@ void Executor::run_piece(const BoundProgram& program, Piece& piece) {
   replay.recording->replay();
 }
 
-void Executor::run_steps(const BoundProgram& program, const Piece& piece) {
+void Executor::run_steps(const BoundProgram& program, const ProgramPiece& piece) {
   for (size_t i = piece.begin; i < piece.end;) {
     const BoundInstruction& bound = program.instructions[i];
     if (bound.before) bound.before();

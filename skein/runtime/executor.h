@@ -152,7 +152,7 @@ class Executor {
   };
   // Neighbouring instructions that a device records together, or that are all started one by one.
   // Collectives are: whoever waits for their peers must be able to name them, and to give up.
-  struct Piece {
+  struct ProgramPiece {
     size_t begin, end;
     bool is_recorded;
     // By facts.one_document_each of the program's own micro-batch, and of the one ahead.
@@ -165,7 +165,7 @@ class Executor {
     const DataFacts* facts = nullptr;        // of its own micro-batch
     const DataFacts* facts_ahead = nullptr;  // of the one ahead; without one, the same
     std::vector<int64_t> places;             // one per kInstructionsBetweenBreadcrumbs
-    std::vector<Piece> pieces;
+    std::vector<ProgramPiece> pieces;
   };
   void release_arenas();
   View sized_view(std::string_view name, int64_t bytes, int64_t slot = 0) const;
@@ -174,10 +174,10 @@ class Executor {
   static void find_together(std::vector<BoundInstruction>& instructions);
   Communicator* communicator_of(const Instruction& instruction) const;  // null: it needs none
   std::vector<int64_t> name_places(const Program& program);
-  static std::vector<Piece> pieces_of(const std::vector<BoundInstruction>& instructions);
+  static std::vector<ProgramPiece> pieces_of(const std::vector<BoundInstruction>& instructions);
   void start(BoundProgram& program, int64_t slot);
-  void run_piece(const BoundProgram& program, Piece& piece);
-  void run_steps(const BoundProgram& program, const Piece& piece);
+  void run_piece(const BoundProgram& program, ProgramPiece& piece);
+  void run_steps(const BoundProgram& program, const ProgramPiece& piece);
   // Returns how many instructions ran.
   size_t run_from(const BoundProgram& program, size_t index);
   void run_profiled(const BoundProgram& program, int64_t slot);

@@ -39,6 +39,7 @@ std::vector<HardwareKey> fields_of(Hardware& h) {
       {"", "concurrent_devices", &h.concurrent_devices, AllowedNumbers::kPositive, true},
       {"", "host_memory_bytes", &h.host_memory_bytes, AllowedNumbers::kPositive, true},
       {"", "unified_memory", &h.unified_memory, AllowedNumbers::kPositive, true},
+      {"device", "kind", &h.device_kind, AllowedNumbers::kPositive, true},
       {"device", "memory_bytes", &h.memory_bytes},
       {"device", "memory_bytes_per_s", &h.memory_bytes_per_s},
       {"device", "launch_s", &h.launch_s, AllowedNumbers::kNotNegative},
@@ -266,6 +267,7 @@ std::string hardware_text(const Hardware& hardware) {
                          (field.section == "intra_node" && copy.intra_node.bytes_per_s == 0);
     // Keys with their default value are left out.
     const bool unsaid = (field.key == "concurrent_devices" && copy.concurrent_devices == 0) ||
+                        (field.key == "kind" && copy.device_kind.empty()) ||
                         (field.section == "fp8" && copy.fp8_flops_per_s == 0) ||
                         (field.key == "host_memory_bytes" && copy.host_memory_bytes == 0) ||
                         (field.key == "unified_memory" && !copy.unified_memory);

@@ -45,6 +45,7 @@ struct Hardware {
   bool unified_memory = false;
   int64_t host_memory_bytes = 0;  // of a node, without its devices' own; 0: not known
 
+  std::string device_kind;        // of the backend: device.kind of a run there; "": not said
   int64_t memory_bytes = 0;       // of a device
   double memory_bytes_per_s = 0;  // read plus written
   double launch_s = 0;            // fixed cost of each op

@@ -38,6 +38,10 @@ std::string left_out(const std::vector<const HostRecord*>& sick) {
   return text;
 }
 
+std::string machines(const std::string& count) {
+  return fmt::format("{} machine{}", count, count == "1" ? "" : "s");
+}
+
 }  // namespace
 
 Membership::Membership(const MembershipOptions& options, std::string self,
@@ -244,10 +248,7 @@ std::optional<GenerationRecord> Membership::next_generation(Millis now) {
     if (!any_leaves && waited < options_.wait_for_hosts) return std::nullopt;
     next.verdict = any_leaves ? verdict_of_stop()
                               : Verdict{over == 0 ? kExitFailed : kExitRequeue,
-                                        fmt::format("launch.nodes asks for {} machines at least: "
-                                                    "after {} s these had come: {}{}",
-                                                    options_.min_hosts, waited / 1000,
-                                                    names_of(hosts), left_out(sick_hosts()))};
+                                        missing_hosts_text(waited, hosts)};
     return next;
   }
   if (waited < options_.wait_for_checks && awaits_check(next.number, count)) return std::nullopt;
@@ -263,6 +264,17 @@ std::optional<GenerationRecord> Membership::next_generation(Millis now) {
   }
   if (view_.newest) next.vain_regroups = vain_regroups(next);
   return next;
+}
+
+std::string Membership::missing_hosts_text(Millis waited,
+                                           const std::vector<const HostRecord*>& hosts) const {
+  if (options_.max_hosts == 1) {
+    return fmt::format("this machine could not train for {} s{}", waited / 1000,
+                       left_out(sick_hosts()));
+  }
+  return fmt::format("launch.nodes asks for {} at least: after {} s these had come: {}{}",
+                     machines(std::to_string(options_.min_hosts)), waited / 1000, names_of(hosts),
+                     left_out(sick_hosts()));
 }
 
 std::string Membership::waits_for() const {
@@ -288,8 +300,9 @@ std::string Membership::find_what_it_waits_for() const {
   const std::string wanted =
       least == most ? std::to_string(most) : fmt::format("{} to {}", least, most);
   if (static_cast<int>(hosts.size()) >= most) return "";
-  return fmt::format("{} machines; there are {}: {}{}", wanted, hosts.size(), names_of(hosts),
-                     left_out(sick_hosts()));
+  return fmt::format("{}; there {}: {}{}", machines(wanted),
+                     hosts.size() == 1 ? "is 1" : fmt::format("are {}", hosts.size()),
+                     names_of(hosts), left_out(sick_hosts()));
 }
 
 }  // namespace skein

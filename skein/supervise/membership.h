@@ -106,6 +106,7 @@ class Membership {
   bool find_my_turn() const;
   int64_t find_check_due() const;
   std::string find_what_it_waits_for() const;
+  std::string missing_hosts_text(Millis waited, const std::vector<const HostRecord*>& hosts) const;
   bool has_refused(const std::string& host) const;  // since its record changed
   bool says_any_ended(const GenerationRecord& generation) const;
   bool is_live(const HostRecord& record) const;

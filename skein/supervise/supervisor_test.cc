@@ -104,7 +104,7 @@ TEST_F(Supervised, ASickHostIsLeftOutAndChecksItselfAgainEverLessOften) {
   EXPECT_EQ(take_done(), std::vector{Kind::kSay});
   EXPECT_THAT(last_.text, HasSubstr("is left out: storage: an error of 5"));
   tick_until(now_ + 4'999);
-  EXPECT_THAT(last_.text, HasSubstr("waiting for 1 machines; there are 0: none; left out: a: sto"));
+  EXPECT_THAT(last_.text, HasSubstr("waiting for 1 machine; there are 0: none; left out: a: stor"));
   take_done();
   tick_until(now_ + 1);
   EXPECT_THAT(last_.text, HasSubstr("again in 10 s"));
@@ -157,7 +157,8 @@ TEST_F(Supervised, SicknessThatLastsEndsTheRunAndIsNamed) {
   tick_until(now_ + 600'000);
   EXPECT_TRUE(supervisor_->has_exited());
   EXPECT_EQ(last_.exit_code, 1);
-  EXPECT_THAT(last_.text, HasSubstr("these had come: none; left out: a: product: wrong"));
+  EXPECT_THAT(last_.text,
+              HasSubstr("this machine could not train for 600 s; left out: a: product: wrong"));
 }
 
 TEST_F(Supervised, WrongBitsAreAnAccidentUntilTheyComeBack) {

@@ -66,7 +66,7 @@ class AttentionDocuments : public testing::Test {
   Shared<int32_t> starts_;
   std::vector<Document> documents_;
   Shared<char> memory_;
-  DocumentTable table_;
+  DocumentRows table_;
 };
 
 TEST_F(AttentionDocuments, TheLongestAreInTheTable) {

@@ -74,7 +74,7 @@ class CudnnGraph : public testing::TestWithParam<Sizes> {
 
   std::shared_ptr<fe::DeviceProperties> h100_;
   Problem problem_;
-  DocumentTable table_;
+  DocumentRows table_;
 };
 
 TEST_P(CudnnGraph, ForwardOfWholeSequencesIsPlanned) {

@@ -25,6 +25,19 @@ std::string expand_home(const std::string& path, const std::string& setting) {
   return home + path.substr(1);
 }
 
+namespace {
+
+// 0, or the errno: makes a folder there and removes it, since the rights of a user do not tell
+// (below /proc root may do anything, and makes nothing).
+int why_no_folder_in(const fs::path& existing) {
+  std::string probe = (existing / ".skein_probe_XXXXXX").string();
+  if (::mkdtemp(probe.data()) == nullptr) return errno;
+  ::rmdir(probe.c_str());
+  return 0;
+}
+
+}  // namespace
+
 void require_writable_folder(const fs::path& path, const std::string& setting) {
   const auto refuse = [&](const std::string& why) {
     fail(ErrorCode::kUsage, "{} is '{}': {}: name a folder that can be written", setting,
@@ -49,6 +62,11 @@ void require_writable_folder(const fs::path& path, const std::string& setting) {
   }
   if (::access(existing.c_str(), W_OK | X_OK) != 0) {
     refuse(fmt::format("cannot write in {}: {}", existing.string(), errno_text(errno)));
+  }
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return;
+  if (const int number = why_no_folder_in(existing); number != 0) {
+    refuse(fmt::format("cannot make a folder in {}: {}", existing.string(), errno_text(number)));
   }
 }
 

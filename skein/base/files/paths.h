@@ -15,8 +15,8 @@ namespace skein {
 std::string expand_home(const std::string& path, const std::string& setting);
 
 // Throws Error{kUsage} if `path` can neither be written into nor, if it does not exist, be created:
-// a file in its place or in its parents' place, no permission, a read-only file system. Creates
-// nothing. `setting` as above.
+// a file in its place or in its parents' place, no permission, a read-only file system. Leaves
+// nothing behind. `setting` as above.
 void require_writable_folder(const fs::path& path, const std::string& setting);
 
 }  // namespace skein

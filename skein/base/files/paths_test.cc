@@ -51,10 +51,16 @@ TEST_F(Paths, TheHomeFolderIsPutIn) {
   EXPECT_THROW(expand_home("~/runs", "run.dir"), Error);
 }
 
+TEST_F(Paths, AFolderThatEvenRootCannotMake) {
+  EXPECT_NE(refusal_of("/proc/checkpoints").find("run.dir is '/proc/checkpoints': cannot "),
+            std::string::npos);
+}
+
 TEST_F(Paths, AFolderThatIsThereOrCanBeMade) {
   EXPECT_EQ(refusal_of(folder_), "");
   EXPECT_EQ(refusal_of(folder_ / "a/b/c"), "");
   EXPECT_EQ(refusal_of(folder_ / "a/"), "");
+  EXPECT_TRUE(fs::is_empty(folder_));
   EXPECT_FALSE(fs::exists(folder_ / "a"));
 }
 

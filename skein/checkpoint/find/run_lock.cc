@@ -22,7 +22,7 @@ LockText read_lock(const FileDescriptor& file) {
   return LockText::parse(count > 0 ? std::string(text.data(), static_cast<size_t>(count)) : "");
 }
 
-std::string advice_of(const RunLock::Text& text) {
+std::string advice_of(const RunLock::Wording& text) {
   return fmt::format("stop that process, or choose another {}", text.key);
 }
 
@@ -38,7 +38,7 @@ struct OpenLock {
   bool is_proven = true;  // false: nothing keeps others from doing the same
 };
 
-OpenLock open_locked(const std::string& what, const fs::path& path, const RunLock::Text& text) {
+OpenLock open_locked(const std::string& what, const fs::path& path, const RunLock::Wording& text) {
   FileDescriptor file = open_or_create(path);
   const Locked locked = try_lock(file, LOCK_EX, path,
                                  "only the beat in this file shows that two processes work in one "
@@ -64,7 +64,7 @@ RunHolder run_holder(const fs::path& folder) {
   return is_gone ? RunHolder::kNobody : RunHolder::kThisMachine;
 }
 
-RunLock::RunLock(const fs::path& folder, const Text& text, const BeatTimes& times)
+RunLock::RunLock(const fs::path& folder, const Wording& text, const BeatTimes& times)
     : what_(fmt::format("{} {}", text.folder, folder.string())) {
   const fs::path path = folder / ".lock";
   OpenLock lock;

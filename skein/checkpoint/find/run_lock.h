@@ -17,15 +17,15 @@ namespace skein {
 
 class RunLock {
  public:
-  struct Text {
+  struct Wording {
     std::string folder = "run folder", key = "run.dir";  // what it is, and the key that names it
     std::string holder_note;   // added to what others are told about the holder
     bool names_holder = true;  // false: nothing is written, so that a full disk is no obstacle
   };
 
   // Creates the folder if it is missing.
-  explicit RunLock(const fs::path& folder) : RunLock(folder, Text{}) {}
-  RunLock(const fs::path& folder, const Text& text, const BeatTimes& times = {});
+  explicit RunLock(const fs::path& folder) : RunLock(folder, Wording{}) {}
+  RunLock(const fs::path& folder, const Wording& text, const BeatTimes& times = {});
 
   // Throws Error{kBusy} where another process has taken the folder meanwhile. To be called before
   // each change that this other one must not see, such as the commit of a checkpoint.

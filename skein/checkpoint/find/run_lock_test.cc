@@ -28,8 +28,8 @@ TEST(RunLock, OneAtATime) {
 
 TEST(RunLock, SaysWhatIsInUseAndByWhom) {
   const test::TempFolder folder;
-  const RunLock::Text mine = {"checkpoint folder", "checkpoint.dir", ", which trains runs/a"};
-  const RunLock::Text other = {"checkpoint folder", "checkpoint.dir", ", which trains runs/b"};
+  const RunLock::Wording mine = {"checkpoint folder", "checkpoint.dir", ", which trains runs/a"};
+  const RunLock::Wording other = {"checkpoint folder", "checkpoint.dir", ", which trains runs/b"};
   const RunLock lock(folder.path(), mine);
   const std::string error = test::error_of([&] { RunLock(folder.path(), other); });
   EXPECT_THAT(error,

@@ -199,6 +199,10 @@ int run_plan(const PlanOptions& options) {
   if (!options.calibrate.empty()) return run_calibrate(options, config);
   check_rank(options, config);
   const std::optional<Hardware> hardware = planned_hardware(config, options.hardware);
+  if (hardware) {
+    const std::string note = take_device_kind(config, *hardware);
+    if (!note.empty()) print_line(stderr, "{}", note);
+  }
   if (options.passes || !options.print_after.empty()) {
     const PlanRequest request = passes_request(config, options.ranks);
     const int64_t rank = std::max<int64_t>(0, options.rank);

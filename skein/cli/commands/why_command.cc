@@ -69,10 +69,22 @@ void print_answer(const StepAnswer& answer, size_t top) {
       answer.is_replayed ? "trained again from " : "",
       answer.weights_from.empty() ? "the initial ones" : answer.weights_from);
   if (!answer.is_exact) {
+    const int64_t between = answer.step - 1 - answer.weights_step;
     fmt::print(
-        "step {} began with those of step {}, which has no checkpoint: --exact trains the {} steps "
+        "step {} began with those of step {}, which has no checkpoint: --exact trains the {} "
         "in between again\n",
-        answer.step, answer.step - 1, answer.step - 1 - answer.weights_step);
+        answer.step, answer.step - 1, between == 1 ? "step" : fmt::format("{} steps", between));
+  }
+  if (answer.ended_run && std::isfinite(answer.loss)) {
+    fmt::print(
+        "step {} ended the run, and with these weights the loss of its documents is finite: "
+        "{}\n",
+        answer.step,
+        answer.is_exact
+            ? "its gradient, or the weights after it, were not; a lower optimizer.learning_rate "
+              "may help"
+            : "the weights changed for the worse since; look with --exact, and at loss and "
+              "grad_norm of the last steps in metrics.jsonl");
   }
   fmt::print("\n{:>4}  {:>9}  {:>5}  {:>11}  {:>8}  {:>9}  {:>9}  {:>6}  text\n", "rank",
              "document", "lane", "tokens", "loss", "bits/byte", "grad norm", "share");

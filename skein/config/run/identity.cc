@@ -203,10 +203,16 @@ std::string schedule_that_follows(const Config& config, std::span<const Change> 
     std::from_chars(change.before.data(), change.before.data() + change.before.size(), value);
     kept.push_back(fmt::format("--set {}={}", key, value));
   };
+  std::string rate;  // it changed as well, and was set by the user
   for (const Change& change : changes) {
     keep(change, "optimizer.warmup_steps", config.origin.warmup_given, before.warmup_steps);
     keep(change, "optimizer.decay_steps", config.origin.decay_given, before.decay_steps);
+    if (change.key != "optimizer.learning_rate") continue;
+    std::from_chars(change.before.data(), change.before.data() + change.before.size(),
+                    before.learning_rate);
+    rate = fmt::format(", and optimizer.learning_rate was {}", change.before);
   }
+  if (kept.empty()) return "";
   const float now = learning_rate_schedule(config.optimizer).at(step),
               was = learning_rate_schedule(before).at(step);
   if (now == was) return "";
@@ -214,8 +220,9 @@ std::string schedule_that_follows(const Config& config, std::span<const Change> 
   const int digits = text(now, 3) == text(was, 3) ? 9 : 3;  // enough to see that they differ
   return fmt::format(
       "the learning rate of step {} is {} and was to be {}: its schedule follows from run.steps, "
-      "which is {} now; {} keeps the earlier schedule",
-      step, text(now, digits), text(was, digits), config.run.steps, fmt::join(kept, " "));
+      "which is {} now{}; {} keeps the earlier schedule{}",
+      step, text(now, digits), text(was, digits), config.run.steps, rate, fmt::join(kept, " "),
+      rate.empty() ? "" : " with the new rate");
 }
 
 std::string changes_text(std::span<const Change> changes) {

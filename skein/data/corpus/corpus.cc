@@ -267,7 +267,7 @@ DocumentPlace Corpus::find(int64_t position) const {
          num_bytes_);
   }
   const Chunk& chunk = chunk_at(position);
-  const TextColumn::Place at = chunk.column.find(position - chunk.first_byte);
+  const TextColumn::Position at = chunk.column.find(position - chunk.first_byte);
   return {chunk.first_document + at.document, chunk.first_byte + at.begin};
 }
 

@@ -279,7 +279,7 @@ std::span<const std::byte> TextColumn::text_at(int64_t begin, int64_t end) const
   return std::as_bytes(std::span(text_ + text_begin_ + begin, static_cast<size_t>(end - begin)));
 }
 
-TextColumn::Place TextColumn::find(int64_t position) const {
+TextColumn::Position TextColumn::find(int64_t position) const {
   // `low` begins at or before the byte that is wanted, `high` after it.
   const int64_t wanted = text_begin_ + position;
   int64_t low = 0, low_offset = text_begin_;
@@ -305,7 +305,7 @@ TextColumn::Place TextColumn::find(int64_t position) const {
     if (probe(upwards ? low + step : high - step) != upwards) break;
   }
   while (high - low > 1) probe(low + (high - low) / 2);
-  const Place found{low, low_offset - text_begin_};
+  const Position found{low, low_offset - text_begin_};
   if (position - found.begin >= document_bytes(low)) {
     fail(ErrorCode::kCorrupt, "{}: no row holds byte {} of its text: the offsets are out of order",
          where(), position);

@@ -41,14 +41,14 @@ class TextColumn {
   HeldText part(int64_t index, int64_t begin, int64_t num_bytes) const;
 
   // Where a document lies in the text of the column, laid end to end.
-  struct Place {
+  struct Position {
     int64_t document = 0;
     int64_t begin = 0;  // bytes of text before it
   };
   // The document that holds byte `position`, 0 <= position < num_bytes(). Needs check_nulls().
   // Cost: documents are about equally long in most corpora, so it is guessed, and then searched
   // for from the guess outwards; a handful of offsets is read, log n in any case.
-  Place find(int64_t position) const;
+  Position find(int64_t position) const;
 
   // Bytes [begin, end) of the text laid end to end, where they lie in memory.
   std::span<const std::byte> text_at(int64_t begin, int64_t end) const;

@@ -45,7 +45,7 @@ BatchRamp BatchRamp::parse(std::string_view text, int64_t global_sequences) {
            "them, such as \"64 until 1000, 256 until 5000\"",
            text, item);
     }
-    const Part before = ramp.parts_.empty() ? Part{0, 0} : ramp.parts_.back();
+    const Level before = ramp.parts_.empty() ? Level{0, 0} : ramp.parts_.back();
     if (sequences <= before.sequences || last <= before.last_batch) {
       fail(ErrorCode::kUsage,
            "ramp is \"{}\", in which {} rows until step {} follow {} until {}: expected more rows, "
@@ -65,7 +65,7 @@ BatchRamp BatchRamp::parse(std::string_view text, int64_t global_sequences) {
 }
 
 int64_t BatchRamp::size(int64_t batch) const {
-  for (const Part& part : parts_) {
+  for (const Level& part : parts_) {
     if (batch <= part.last_batch) return part.sequences;
   }
   return sequences_;
@@ -73,7 +73,7 @@ int64_t BatchRamp::size(int64_t batch) const {
 
 int64_t BatchRamp::rows(int64_t first, int64_t last) const {
   int64_t rows = 0;
-  for (const Part& part : parts_) {
+  for (const Level& part : parts_) {
     const int64_t end = std::min(last, part.last_batch);
     if (first > end) continue;
     rows += (end - first + 1) * part.sequences;
@@ -87,7 +87,7 @@ int64_t BatchRamp::batches_of(double tokens, int64_t tokens_of_row) const {
     return std::ceil(tokens / static_cast<double>(sequences * tokens_of_row));
   };
   int64_t batches = 0;
-  for (const Part& part : parts_) {
+  for (const Level& part : parts_) {
     const int64_t there = part.last_batch - batches;
     const double needed = batches_for(part.sequences);
     if (needed <= static_cast<double>(there)) return batches + static_cast<int64_t>(needed);
@@ -100,14 +100,14 @@ int64_t BatchRamp::batches_of(double tokens, int64_t tokens_of_row) const {
 
 std::vector<int64_t> BatchRamp::sizes() const {
   std::vector<int64_t> sizes;
-  for (const Part& part : parts_) sizes.push_back(part.sequences);
+  for (const Level& part : parts_) sizes.push_back(part.sequences);
   sizes.push_back(sequences_);
   return sizes;
 }
 
 int64_t BatchRamp::divisor() const {
   int64_t divisor = sequences_;
-  for (const Part& part : parts_) divisor = std::gcd(divisor, part.sequences);
+  for (const Level& part : parts_) divisor = std::gcd(divisor, part.sequences);
   return divisor;
 }
 

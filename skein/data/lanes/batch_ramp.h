@@ -34,12 +34,12 @@ class BatchRamp {
   bool operator==(const BatchRamp&) const = default;
 
  private:
-  struct Part {
+  struct Level {
     int64_t sequences, last_batch;
-    bool operator==(const Part&) const = default;
+    bool operator==(const Level&) const = default;
   };
-  std::vector<Part> parts_;  // rising
-  int64_t sequences_;        // of the batches after them
+  std::vector<Level> parts_;  // rising
+  int64_t sequences_;         // of the batches after them
 };
 
 // Which rows of every batch a data rank reads: of b rows those from b * first / of to before

@@ -7,9 +7,9 @@
 
 namespace skein {
 
-Mixture::Mixture(std::vector<Part> parts) : parts_(std::move(parts)) {
+Mixture::Mixture(std::vector<Source> parts) : parts_(std::move(parts)) {
   if (parts_.empty()) fail(ErrorCode::kInternal, "a mixture of no corpora");
-  for (const Part& part : parts_) {
+  for (const Source& part : parts_) {
     if (part.weight > 0) continue;
     fail(ErrorCode::kInternal, "{}: a weight of {}, expected above 0", part.name, part.weight);
   }
@@ -17,7 +17,7 @@ Mixture::Mixture(std::vector<Part> parts) : parts_(std::move(parts)) {
 
 std::string Mixture::name() const {
   std::string names;
-  for (const Part& part : parts_) {
+  for (const Source& part : parts_) {
     names += (names.empty() ? "" : ", ") + part.context->source().name();
   }
   return names;

@@ -26,15 +26,15 @@ class Mixture {
  public:
   static constexpr uint32_t kSpreadTokens = 4096;
 
-  struct Part {
+  struct Source {
     const LaneContext* context;  // must outlive the mixture
     std::string name;            // of the source; empty where there is only one
     double weight = 1;           // above 0
   };
-  explicit Mixture(std::vector<Part> parts);
+  explicit Mixture(std::vector<Source> parts);
   Mixture(const LaneContext& context) : Mixture({{&context, "", 1}}) {}  // NOLINT: one is a mixture
 
-  const std::vector<Part>& parts() const { return parts_; }
+  const std::vector<Source>& parts() const { return parts_; }
   const LaneContext& corpus(size_t part) const { return *parts_[part].context; }
   const LaneOptions& options() const { return corpus(0).options(); }
   std::string name() const;  // for errors
@@ -48,7 +48,7 @@ class Mixture {
   double epoch(std::span<const double> epochs) const;
 
  private:
-  std::vector<Part> parts_;
+  std::vector<Source> parts_;
 };
 
 // The position of a lane of a mixture.

@@ -101,7 +101,7 @@ std::vector<MixtureState> single_from_json(const Json& json, const Mixture& mixt
 std::vector<int64_t> matches_of(const std::vector<Json>& saved, const Mixture& mixture,
                                 const std::string& what) {
   std::vector<int64_t> matches;
-  for (const Mixture::Part& part : mixture.parts()) {
+  for (const Mixture::Source& part : mixture.parts()) {
     int64_t match = -1;
     const Json now = corpus_of(*part.context);
     for (size_t i = 0; i < saved.size(); ++i) {
@@ -141,7 +141,7 @@ Json lanes_to_json(const Mixture& mixture, std::span<const MixtureState> states,
   if (is_single) {
     json.update(corpus_of(mixture.corpus(0)));
   } else {
-    for (const Mixture::Part& part : mixture.parts()) {
+    for (const Mixture::Source& part : mixture.parts()) {
       Json source = corpus_of(*part.context);
       source["name"] = part.name;
       source["weight"] = part.weight;

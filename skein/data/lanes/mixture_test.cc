@@ -53,12 +53,12 @@ class Letters {
   Letters(const Letters&) = delete;
 
   Mixture mixture() const { return Mixture(parts_); }
-  std::vector<Mixture::Part>& parts() { return parts_; }
+  std::vector<Mixture::Source>& parts() { return parts_; }
 
  private:
   std::vector<MemoryDocuments> documents_;
   std::vector<LaneContext> contexts_;
-  std::vector<Mixture::Part> parts_;
+  std::vector<Mixture::Source> parts_;
 };
 
 // Of the next `steps` batches, the share of each corpus in the tokens, by RowSegment::corpus, which

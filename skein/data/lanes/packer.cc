@@ -154,12 +154,12 @@ void Packer::make_readers(std::span<const int64_t> lanes) {
   }
 }
 
-bool Packer::answers_for(const Reader& reader) const {
+bool Packer::answers_for(const LaneReader& reader) const {
   return reader.row == rows_of_lane(reader.lane.lane(), rows_.taken) &&
          (reader.has_read || reader.is_first_of_lane);
 }
 
-void Packer::pass_to(Reader& reader, int64_t row) const {
+void Packer::pass_to(LaneReader& reader, int64_t row) const {
   for (; reader.row < row; ++reader.row) {
     skip_tokens(reader.lane, mixture_.options().sequence_length);
   }
@@ -187,7 +187,7 @@ void Packer::fill(Batch& batch, std::vector<RowSegment>* segments) {
   make_readers(missing);
   begin_segments();
   for_each(lanes, [&](int64_t i) {
-    Reader& reader = reader_of((first + i) % num_lanes());
+    LaneReader& reader = reader_of((first + i) % num_lanes());
     for (int64_t row = i; row < count; row += num_lanes()) {
       pass_to(reader, (first + row) / num_lanes());
       segments_[static_cast<size_t>(row)].clear();
@@ -207,7 +207,7 @@ void Packer::fill(Batch& batch, std::vector<RowSegment>* segments) {
   batch.num_label_tokens =
       std::count_if(batch.labels.begin(), batch.labels.end(), [](int32_t l) { return l >= 0; });
   batch.progress.assign(mixture_.parts().size(), 0);
-  for (const Reader& reader : readers_) {
+  for (const LaneReader& reader : readers_) {
     if (!answers_for(reader)) continue;
     for (size_t i = 0; i < batch.progress.size(); ++i) batch.progress[i] += reader.lane.progress(i);
   }
@@ -230,7 +230,7 @@ void Packer::skip(int64_t num_batches, int64_t sequences) {
   }
   make_readers(missing);
   for_each(std::ssize(lanes), [&](int64_t i) {
-    Reader& reader = reader_of(lanes[static_cast<size_t>(i)]);
+    LaneReader& reader = reader_of(lanes[static_cast<size_t>(i)]);
     pass_to(reader, end_rows[static_cast<size_t>(lanes[static_cast<size_t>(i)])]);
     reader.has_read = true;
   });
@@ -269,9 +269,9 @@ Packer::Holding Packer::count_rows(int64_t most_rows, int num_threads) {
 void Packer::restart() {
   rows_.taken = begin_.taken = 0;
   states_.clear();
-  for (const Reader& reader : readers_) read_ahead(mixture_, reader.lane.lane(), {});
+  for (const LaneReader& reader : readers_) read_ahead(mixture_, reader.lane.lane(), {});
   std::vector<int64_t> lanes;
-  for (const Reader& reader : readers_) lanes.push_back(reader.lane.lane());
+  for (const LaneReader& reader : readers_) lanes.push_back(reader.lane.lane());
   readers_.clear();
   make_readers(lanes);
 }

@@ -71,7 +71,7 @@ class Packer {
   void states(std::vector<MixtureState>& out, std::vector<int64_t>* lanes = nullptr) const;
 
  private:
-  struct Reader {
+  struct LaneReader {
     MixtureLane lane;
     int64_t row;            // of the lane, the next to read
     bool is_first_of_lane;  // the first rows after the beginning are this packer's
@@ -80,11 +80,11 @@ class Packer {
   int64_t num_lanes() const { return mixture_.options().global_sequences; }
   // Rows of a lane that the first `taken` rows of the run hold.
   int64_t rows_of_lane(int64_t lane, int64_t taken) const;
-  bool answers_for(const Reader& reader) const;
+  bool answers_for(const LaneReader& reader) const;
   std::vector<int64_t> lanes_to_read() const;
   void make_readers(std::span<const int64_t> lanes);
-  Reader& reader_of(int64_t lane) { return readers_[static_cast<size_t>(index_[lane])]; }
-  void pass_to(Reader& reader, int64_t row) const;
+  LaneReader& reader_of(int64_t lane) { return readers_[static_cast<size_t>(index_[lane])]; }
+  void pass_to(LaneReader& reader, int64_t row) const;
   void begin_segments();
   void for_each(int64_t count, const std::function<void(int64_t)>& body) const;
 
@@ -93,7 +93,7 @@ class Packer {
   Rows begin_;
   int num_threads_;
   std::vector<MixtureState> states_;  // with which lanes begin; empty: at their beginnings
-  std::vector<Reader> readers_;
+  std::vector<LaneReader> readers_;
   std::vector<int32_t> index_;  // by lane: in readers_; -1: it is not read
   bool has_begun_ = false;
   std::vector<std::vector<RowSegment>> segments_;  // of each row

@@ -35,7 +35,12 @@ bool is_for_programs(const std::string& line) {
          line.find(" {\"") != std::string::npos;
 }
 
-// Of those for people.
+// "I 12:00:00 rank 1 of 2 on host, process 17": a worker's first line.
+bool begins_a_worker(const std::string& line) {
+  return line.find(" rank ") != std::string::npos && line.find(", process ") != std::string::npos;
+}
+
+// Of the newest worker that wrote there, and for people.
 std::vector<std::string> last_lines(const fs::path& path, size_t most) {
   constexpr int64_t kBytes = 16 << 10;
   Result<StoredFile> file = try_run([&] { return StoredFile(path); });
@@ -48,6 +53,7 @@ std::vector<std::string> last_lines(const fs::path& path, size_t most) {
     if (text.back() == '\n') text.pop_back();
     const size_t begin = text.rfind('\n') + 1;  // npos + 1 is 0
     const std::string line = text.substr(begin);
+    if (begins_a_worker(line)) break;
     if (!is_for_programs(line)) lines.insert(lines.begin(), line);
     text.resize(begin);
   }

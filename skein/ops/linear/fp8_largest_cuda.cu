@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kThreads) find_largest(PartList list, unsigned
   constexpr int kLoads = kRead.rows / kWarps;
   const int which = part_of_block(list, blockIdx.x);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const Part& part = list.parts[which];
+  const OperandPart& part = list.parts[which];
   const unsigned block = blockIdx.x - list.first_block[which];
   const unsigned tiles = static_cast<unsigned>((part.cols + kRead.cols - 1) / kRead.cols);
   const int64_t row = int64_t{block / tiles} * kRead.rows + warp;

@@ -20,7 +20,7 @@ struct Tile {
   int rows, cols;
 };
 
-struct Part {
+struct OperandPart {
   const bfloat16* from;
   int64_t from_stride, rows, cols;
   void* to;  // null: only the transposed one is made
@@ -31,7 +31,7 @@ struct Part {
 };
 struct PartList {
   static constexpr int kCapacity = 2 * kMaxLinearParts + 1;
-  Part parts[kCapacity];
+  OperandPart parts[kCapacity];
   unsigned first_block[kCapacity + 1];  // blocks before each part, and all
   int size;
   Fp8Format formats[kMaxFp8Groups];
@@ -53,7 +53,7 @@ __device__ inline int part_of_block(const PartList& list, unsigned block) {
 // Elements from `col` on. Beyond the part's last row or column it reads any of its elements, so
 // that loads need no condition and do not wait for each other. `packed`: whole packs can be read.
 template <bool packed>
-__device__ Pack<bfloat16, kPack> load(const Part& part, int64_t row, int64_t col) {
+__device__ Pack<bfloat16, kPack> load(const OperandPart& part, int64_t row, int64_t col) {
   const bfloat16* from = part.from + (row < part.rows ? row : part.rows - 1) * part.from_stride;
   if constexpr (packed) return load_pack<kPack>(from + (col < part.cols ? col : 0));
   Pack<bfloat16, kPack> pack;
@@ -65,7 +65,7 @@ __device__ Pack<bfloat16, kPack> load(const Part& part, int64_t row, int64_t col
 inline void set_blocks(PartList& list, Tile tile, Tile transposed) {
   list.first_block[0] = 0;
   for (int i = 0; i < list.size; ++i) {
-    const Part& part = list.parts[i];
+    const OperandPart& part = list.parts[i];
     const Tile size = part.transposed != nullptr ? transposed : tile;
     list.first_block[i + 1] =
         list.first_block[i] + blocks_for(part.rows, size.rows) * blocks_for(part.cols, size.cols);

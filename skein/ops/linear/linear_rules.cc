@@ -44,13 +44,13 @@ int64_t bytes_read(const OpCall& call) {
   return input_bytes(call) - (keeps ? call.input(last).local_bytes(call.mesh) : 0);
 }
 
-Placements match(const OpCall& call, int a, int b, std::initializer_list<Rule> rules) {
+Placements match(const OpCall& call, int a, int b, std::initializer_list<PlacementRule> rules) {
   Placements result;
   for (int axis = 0; axis < call.mesh.num_axes(); ++axis) {
     const Placement of_a = call.input(a).placements.at(axis);
     const Placement of_b = call.input(b).placements.at(axis);
     const size_t before = result.size();
-    for (const Rule& rule : rules) {
+    for (const PlacementRule& rule : rules) {
       if (Placement::parse(rule.a) == of_a && Placement::parse(rule.b) == of_b) {
         result.push_back(Placement::parse(rule.result));
         break;

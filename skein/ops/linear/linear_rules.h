@@ -25,13 +25,13 @@ int num_parts(const OpCall& call, const InputCounts& counts);
 int64_t bytes_read(const OpCall& call);
 
 // The placement of a product of placed operands, on one axis.
-struct Rule {
+struct PlacementRule {
   std::string_view a, b, result;
 };
 
 // Applies, on every axis, the rule that fits operands `a` and `b`; fails, naming both, if none
 // does.
-Placements match(const OpCall& call, int a, int b, std::initializer_list<Rule> rules);
+Placements match(const OpCall& call, int a, int b, std::initializer_list<PlacementRule> rules);
 
 // begin, begin + 1, ...: the operands of a bundle.
 std::vector<int> range(int begin, int count);

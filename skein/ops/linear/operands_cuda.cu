@@ -63,7 +63,7 @@ __device__ void store(bfloat16* to, const float (&values)[kPack], int64_t count,
 // A thread turns 4 x 8 elements. Words of four rows of one column go to shared memory, of which
 // each row holds a column. Where 16 bytes of it lie is shifted by the column, against bank
 // conflicts.
-__device__ void store_transposed(const Part& part, int64_t first_row, int64_t first_col,
+__device__ void store_transposed(const OperandPart& part, int64_t first_row, int64_t first_col,
                                  const float (&values)[4][kPack], const Scale& scale) {
   constexpr int kUnits = kTranspose.rows / 16;
   __shared__ Pack<uint32_t, 4> columns[kTranspose.cols][kUnits];
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(kThreads) round_parts(PartList list) {
   const unsigned tile_of_all = gridDim.x - 1 - blockIdx.x;
   const int which = part_of_block(list, tile_of_all);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const Part& part = list.parts[which];
+  const OperandPart& part = list.parts[which];
   const unsigned block = tile_of_all - list.first_block[which];
   const bool transposed = std::is_same_v<To, uint8_t> && part.transposed != nullptr;
   const Tile tile = transposed ? kTranspose : kRound;

@@ -8,22 +8,22 @@ namespace {
 
 using namespace cuda;  // NOLINT(google-build-using-namespace)
 
-struct State {
+struct CopyLists {
   RedistributePlan plan;
   std::vector<RowCopyList> before, after;
 };
 
 template <RedistributePlan (*make_plan)(const KernelCall&)>
 std::shared_ptr<const void> prepare(const KernelCall& call) {
-  auto state = std::make_shared<State>();
+  auto state = std::make_shared<CopyLists>();
   state->plan = make_plan(call);
   state->before = list_row_copies(state->plan.before);
   state->after = list_row_copies(state->plan.after);
   return state;
 }
 
-const State& state_of(const KernelCall& call) {
-  return *static_cast<const State*>(call.state.get());
+const CopyLists& state_of(const KernelCall& call) {
+  return *static_cast<const CopyLists*>(call.state.get());
 }
 
 void clear(const KernelCall& call, const Padding& padding) {
@@ -47,7 +47,7 @@ void run_local(const KernelCall& call) {
 }
 
 void run(const KernelCall& call) {
-  const State& state = state_of(call);
+  const CopyLists& state = state_of(call);
   if (!state.plan.communicates()) return run_local(call);
   for (const RowCopyList& list : state.before) copy_rows(call, list);
   call.communicator->run(state.plan.collective);
@@ -56,7 +56,7 @@ void run(const KernelCall& call) {
 }
 
 void run_start(const KernelCall& call) {
-  const State& state = state_of(call);
+  const CopyLists& state = state_of(call);
   for (const RowCopyList& list : state.before) copy_rows(call, list);
   *call.ticket = call.communicator->start(state.plan.collective);
 }

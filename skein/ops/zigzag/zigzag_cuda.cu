@@ -9,7 +9,7 @@ constexpr int kThreads = 256;
 constexpr int kUnits = 4;  // a thread's loads in flight
 
 // The pieces of all sequences. A piece has `rows` rows of `cols` units.
-struct Pieces {
+struct ZigzagPieces {
   int64_t sequences, parts, rows, cols;
   bool inverse;
 };
@@ -17,7 +17,7 @@ struct Pieces {
 // A unit is what a thread moves at once. blockIdx.y steps over the rows in zigzag order.
 template <typename Unit>
 __global__ void __launch_bounds__(kThreads)
-    move_pieces(const Unit* x, int64_t x_stride, Unit* y, int64_t y_stride, Pieces pieces) {
+    move_pieces(const Unit* x, int64_t x_stride, Unit* y, int64_t y_stride, ZigzagPieces pieces) {
   wait_for_previous_kernel();
   const int64_t of_rank = 2 * pieces.sequences, of_sequence = 2 * pieces.parts;
   const int64_t first = int64_t{blockIdx.x} * (kThreads * kUnits) + threadIdx.x;
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // Strides and columns are in bytes.
 template <typename Unit>
-void launch_as(const KernelCall& call, int64_t x_stride, int64_t y_stride, Pieces pieces) {
+void launch_as(const KernelCall& call, int64_t x_stride, int64_t y_stride, ZigzagPieces pieces) {
   pieces.cols /= sizeof(Unit);
   const int64_t rows = 2 * pieces.parts * pieces.sequences * pieces.rows;
   const dim3 grid(blocks_for(pieces.cols, kThreads * kUnits),
@@ -57,11 +57,11 @@ void run(const KernelCall& call) {
   const View &x = call.inputs[0], &y = call.outputs[0];
   const int64_t parts = call.attrs.integer("parts"), size = size_of(x.dtype);
   const int64_t length = call.attrs.integer("sequence_length");
-  Pieces pieces{.sequences = x.shape.dim(0) / length,
-                .parts = parts,
-                .rows = length / (2 * parts),
-                .cols = size * (x.shape.num_elements() / x.shape.dim(0)),
-                .inverse = call.attrs.flag("inverse")};
+  ZigzagPieces pieces{.sequences = x.shape.dim(0) / length,
+                      .parts = parts,
+                      .rows = length / (2 * parts),
+                      .cols = size * (x.shape.num_elements() / x.shape.dim(0)),
+                      .inverse = call.attrs.flag("inverse")};
   int64_t x_stride = size * x.row_stride, y_stride = size * y.row_stride;
   if (x.is_contiguous() && y.is_contiguous()) {  // a piece is one long row
     pieces.cols *= pieces.rows;

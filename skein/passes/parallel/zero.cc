@@ -10,7 +10,7 @@
 namespace skein {
 namespace {
 
-using Place = std::pair<Phase, Scope>;  // where a node runs
+using NodePlace = std::pair<Phase, Scope>;  // where a node runs
 
 // Rebuilds the list of nodes and inserts new nodes on the way.
 class Rewriter {
@@ -20,7 +20,7 @@ class Rewriter {
  protected:
   // Runs `append`, which adds nodes to the graph, as part of `place`; they come next in the order.
   template <typename Append>
-  void insert(const Place& place, const Append& append) {
+  void insert(const NodePlace& place, const Append& append) {
     graph_.set_phase(place.first);
     graph_.set_scope(place.second);
     const size_t before = graph_.nodes().size();
@@ -68,7 +68,7 @@ class WeightSharder : Rewriter {
   }
 
  private:
-  void gather(const Place& place) {
+  void gather(const NodePlace& place) {
     const auto found = used_.find(place);
     if (found == used_.end()) return;
     insert(place, [&] {
@@ -81,8 +81,9 @@ class WeightSharder : Rewriter {
     used_.erase(found);
   }
 
-  std::map<Place, std::vector<ValueId>> used_;  // parameters that are still to be gathered there
-  std::map<std::pair<Place, ValueId>, ValueId> whole_;
+  std::map<NodePlace, std::vector<ValueId>>
+      used_;  // parameters that are still to be gathered there
+  std::map<std::pair<NodePlace, ValueId>, ValueId> whole_;
 };
 
 class EarlyReducer : Rewriter {
@@ -94,7 +95,7 @@ class EarlyReducer : Rewriter {
     follow_sums(nodes);
     for (size_t i = 0; i < nodes.size(); ++i) {
       Node node = nodes[i];
-      const Place place{node.phase, node.scope};
+      const NodePlace place{node.phase, node.scope};
       for (ValueId& id : node.inputs) start_sum(id, place);
       order_.push_back(std::move(node));
       const auto ending = ending_.find(static_cast<int>(i));
@@ -137,7 +138,7 @@ class EarlyReducer : Rewriter {
         last[sum] = static_cast<int>(i);
       }
     }
-    std::map<Place, int> end;
+    std::map<NodePlace, int> end;
     for (const int i : last) {
       int& of_place = end.try_emplace({nodes[i].phase, nodes[i].scope}, i).first->second;
       of_place = std::max(of_place, i);
@@ -148,7 +149,7 @@ class EarlyReducer : Rewriter {
     }
   }
 
-  void start_sum(ValueId& id, const Place& place) {
+  void start_sum(ValueId& id, const NodePlace& place) {
     if (id == kNoValue || graph_.value(id).role != Role::kGradient) return;
     if (!is_pending(id)) return;
     const ValueId input = id;
@@ -157,7 +158,7 @@ class EarlyReducer : Rewriter {
     make_flat(input);
   }
 
-  void reduce(const Place& place, const std::vector<GradientSum>& sums) {
+  void reduce(const NodePlace& place, const std::vector<GradientSum>& sums) {
     std::vector<ValueId> whole, ranges;
     for (const GradientSum& sum : sums) {
       whole.push_back(sum.latest);

@@ -5,6 +5,7 @@
 #include "skein/base/error.h"
 #include "skein/base/files/file.h"
 #include "skein/base/numbers/hash.h"
+#include "skein/base/text/utf8.h"
 #include "skein/prepare/clean/filters/document_judge.h"
 #include "skein/prepare/clean/language/language.h"
 #include "skein/prepare/clean/repair_text.h"
@@ -16,10 +17,7 @@ constexpr size_t kExcerptBytes = 600;
 
 // The beginning of `text`, not inside a character.
 std::string_view excerpt_of(std::string_view text) {
-  if (text.size() <= kExcerptBytes) return text;
-  size_t size = kExcerptBytes;
-  while (size > 0 && (static_cast<uint8_t>(text[size]) & 0xc0) == 0x80) --size;
-  return text.substr(0, size);
+  return text.substr(0, utf8::character_start(text, std::min(text.size(), kExcerptBytes)));
 }
 
 class CleanWorker : public PieceWorker {

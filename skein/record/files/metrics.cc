@@ -31,19 +31,18 @@ std::string value_text(const StepMetrics& metrics, const MetricMember& member) {
   return std::visit(ValueText{metrics}, member);
 }
 
-bool is_known(const StepMetrics& metrics, const MetricMember& member) {
-  if (const auto* list = std::get_if<NamedFloats StepMetrics::*>(&member)) {
-    return !(metrics.**list).empty();
-  }
-  const auto* number = std::get_if<float StepMetrics::*>(&member);
-  return number == nullptr || metrics.**number > 0;
-}
-
 bool is_written(const StepMetrics& metrics, const Metric& metric) {
   if (!metric.is_in_jsonl()) return false;
-  return metric.written == Written::kWithStart ? metrics.start > 0
-         : metric.written == Written::kIfKnown ? is_known(metrics, metric.member)
-                                               : true;
+  if (metric.written == Written::kWithStart) return metrics.start > 0;
+  return std::visit(
+      [&](auto member) {
+        if constexpr (std::is_same_v<decltype(member), int64_t MetricsSample::*>) {
+          return false;
+        } else {
+          return is_shown(metric, metrics.*member);
+        }
+      },
+      metric.member);
 }
 
 // Reads a value into its member. Returns false where it has the wrong type.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <variant>
 
 #include "skein/record/files/metrics.h"
@@ -63,6 +64,16 @@ struct Metric {
 };
 
 std::span<const Metric> metrics_table();
+
+// Whether `value` of a metric is shown: no output shows what is Written::kIfKnown and 0 or empty.
+template <typename Value>
+bool is_shown(const Metric& metric, const Value& value) {
+  if (metric.written != Written::kIfKnown) return true;
+  if constexpr (std::is_same_v<Value, NamedFloats>)
+    return !value.empty();
+  else
+    return value > Value{0};
+}
 
 // The tables of docs/metrics_format.md.
 std::string metrics_reference();

@@ -165,6 +165,7 @@ struct AddScalars {
   Tagged& scalars;
 
   void add(float value) const {
+    if (!is_shown(metric, value)) return;
     if (metric.former.key != nullptr) scalars.emplace_back(metric.former.key, value);
     scalars.emplace_back(metric.key, value);
   }

@@ -10,7 +10,6 @@
 #include "skein/base/version.h"
 #include "skein/record/files/event_fields.h"
 #include "skein/record/files/failure_record.h"
-#include "skein/record/log/thread_advice.h"
 
 namespace skein {
 namespace {
@@ -137,7 +136,7 @@ bool RunLog::has_stopped() const {
   return stopped;
 }
 
-void RunLog::start(int64_t step, const std::string& from, const Beginning& beginning) {
+void RunLog::start(int64_t step, const std::string& from, const StartNote& note) {
   const std::optional<int64_t> before = last_known_step(dir_);
   begin_after(step);
   if (step > 0) tell_other_arithmetic();
@@ -156,15 +155,15 @@ void RunLog::start(int64_t step, const std::string& from, const Beginning& begin
                 {"peak_flops", scale_.peak_flops ? OrderedJson(*scale_.peak_flops) : nullptr},
                 {"allocated_bytes",
                  allocated_to_json(scale_.arena_bytes, scale_.snapshot_bytes, scale_.loader_bytes)},
-                {"changed", changes_to_json(beginning.changes)},
+                {"changed", changes_to_json(note.changes)},
                 {"generation", launched_.generation},
                 {"launched_seconds", boot_seconds() - launched_at},
                 {"waited_seconds", launched_.waited_seconds}});
   if (step > 0) {
-    say(fmt::format("resuming after step {} from {}{}{}", step, from,
-                    beginning.why.empty() ? "" : ": ", beginning.why));
-    if (!beginning.changes.empty())
-      say(fmt::format("changed since step {}: {}", step, changes_text(beginning.changes)));
+    say(fmt::format("resuming after step {} from {}{}{}", step, from, note.why.empty() ? "" : ": ",
+                    note.why));
+    if (!note.changes.empty())
+      say(fmt::format("changed since step {}: {}", step, changes_text(note.changes)));
   } else {
     say(from.empty() ? std::string("beginning from random weights")
                      : fmt::format("beginning from the weights of {}", from));
@@ -180,12 +179,21 @@ void RunLog::start(int64_t step, const std::string& from, const Beginning& begin
 }
 
 void RunLog::tell_threads() {
-  if (launched_.generation > 1 || config_.device.threads > 0) return;
+  if (!chose_threads()) return;
   const int64_t tokens = config_.batch.global_sequences * config_.data.sequence_length;
-  const std::string advice =
-      thread_advice(scale_.flops_per_token * static_cast<double>(tokens), scale_.calls_per_step,
-                    scale_.ceiling_flops, scale_.threads);
+  const std::string advice = thread_advice(work_of(tokens));
   if (!advice.empty()) say(advice);
+}
+
+bool RunLog::chose_threads() const {
+  return launched_.generation <= 1 && config_.device.threads == 0;
+}
+
+StepWork RunLog::work_of(int64_t num_tokens) const {
+  return {.flops = scale_.flops_per_token * static_cast<double>(num_tokens),
+          .num_calls = scale_.calls_per_step,
+          .flops_per_s = scale_.ceiling_flops,
+          .threads = scale_.threads};
 }
 
 void RunLog::roll_back(const RollBack& roll_back) {
@@ -285,6 +293,12 @@ double RunLog::step(StepMetrics metrics, const SpikeDetector::Verdict& verdict, 
   if (tensorboard_) tensorboard_->write_step(metrics, memory_bytes_, verdict.spike_steps);
   progress_.update(metrics, metrics.time + ago);
   say_repetition(metrics);
+  const std::string slow =
+      chose_threads() ? slow_threads_.after_step(work_of(num_tokens), seconds) : "";
+  if (!slow.empty()) {
+    progress_.clear();
+    log::warn("step {}: {}", metrics.step, slow);
+  }
   return measuring_s;
 }
 

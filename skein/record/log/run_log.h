@@ -17,6 +17,7 @@
 #include "skein/record/files/tensorboard.h"
 #include "skein/record/log/progress.h"
 #include "skein/record/log/spikes.h"
+#include "skein/record/log/thread_advice.h"
 
 namespace skein {
 
@@ -61,7 +62,7 @@ class RunLog {
   // did.
   double ceiling_before(int num_ranks) const;
   void skip_checkpoint(const CheckpointInfo& info, const Error& why);
-  struct Beginning {
+  struct StartNote {
     std::string why;                  // why the run starts from that checkpoint, for people
     std::span<const Change> changes;  // of the configuration since that checkpoint
   };
@@ -69,7 +70,7 @@ class RunLog {
   // after it writes no event, so that no time is waited for it and none is its own.
   bool has_stopped() const;
   // Training begins after `step`, with weights from the path `from` ("": random weights).
-  void start(int64_t step, const std::string& from, const Beginning& beginning);
+  void start(int64_t step, const std::string& from, const StartNote& note);
   // The run goes back to the state after `to_step`, because of what the steps up to `step` did.
   struct RollBack {
     int64_t step = 0;
@@ -101,6 +102,8 @@ class RunLog {
  private:
   void tell_other_arithmetic();
   void tell_threads();
+  bool chose_threads() const;  // the number of threads is not the user's
+  StepWork work_of(int64_t num_tokens) const;
   void tell_spikes(int64_t step, const SpikeDetector::Verdict& verdict);
   void begin_after(int64_t step);
   double raise_ceiling(double model_flops_per_s);
@@ -114,6 +117,7 @@ class RunLog {
   EventLog events_;
   std::unique_ptr<TensorBoardWriter> tensorboard_;
   Progress progress_;
+  SlowThreads slow_threads_;
   Scale scale_;
   double ceiling_time_ = 0;    // when the ceiling was last measured
   int64_t number_ = 0;         // of this start

@@ -1,4 +1,5 @@
-// Whether the threads of a worker can pay in a step.
+// Whether the threads of a worker pay in a step: before the first step by a rule, later by what
+// steps take.
 //
 // Rule     A step whose work takes one thread T, in c calls of kernels, is shortened by n threads
 //          by at most T (1 - 1/n), and they wait for each other c times. Where other work shares
@@ -10,11 +11,34 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace skein {
 
-// For the log; "" where threads pay. `step_flops` of all workers; `num_calls` of one;
-// `flops_per_s`: what large products reach on all workers, with `threads` threads each.
-std::string thread_advice(double step_flops, int64_t num_calls, double flops_per_s, int threads);
+// The work of one step.
+struct StepWork {
+  double flops = 0;        // of all workers
+  int64_t num_calls = 0;   // of kernels, of one worker
+  double flops_per_s = 0;  // what large products reach on all workers with all threads
+  int threads = 1;         // of a worker
+
+  double one_thread_seconds() const { return flops / flops_per_s * threads; }
+};
+
+// For the log, before the first step; "" where threads pay.
+std::string thread_advice(const StepWork& work);
+
+// Watches the first steps of a start, and warns once where they take so much longer than their
+// work that threads must be waiting for cores that other work has.
+class SlowThreads {
+ public:
+  // For the log, as soon as enough steps are known; "" where threads do not wait much, and for
+  // every step after that.
+  std::string after_step(const StepWork& work, double seconds);
+
+ private:
+  std::vector<double> seconds_;
+  bool is_done_ = false;
+};
 
 }  // namespace skein

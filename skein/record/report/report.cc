@@ -167,7 +167,7 @@ class ReportReader {
       // Of several machines, the one that failed may say so after another has begun again.
       const bool is_told = !failure.fatal && told_by_generation_ && !report_.failures.empty() &&
                            report_.failures.back().reason.find(failure.reason) != std::string::npos;
-      if (is_told) report_.failures.pop_back();
+      if (is_told || ends_by_last_failure(failure)) report_.failures.pop_back();
       told_by_generation_ = false;
       has_failed_ |= failure.rank.has_value();
       report_.failures.push_back(std::move(failure));
@@ -191,6 +191,14 @@ class ReportReader {
       report_.last_stop_reason = text_or_empty(json, "reason");
       end_with(RunReport::End::kStopped);
     }
+  }
+
+  // The last save failed, which is told as such and again as the end of the run.
+  bool ends_by_last_failure(const RunReport::Failure& failure) const {
+    if (!failure.fatal || report_.failures.empty()) return false;
+    const RunReport::Failure& last = report_.failures.back();
+    return !last.fatal && last.step == failure.step && !last.reason.empty() &&
+           failure.reason.starts_with(last.reason);
   }
 
   // The supervisor says why the one before ended, unless a worker's failure was written down.

@@ -203,6 +203,26 @@ TEST(Report, TheLastFailureIsShownWithItsText) {
   EXPECT_NE(text.find("stopped       failed: step 8: the loss is nan"), std::string::npos) << text;
 }
 
+TEST(Report, ALastSaveThatFailedIsOneFailure) {
+  const fs::path folder = fresh_run("report_last_save");
+  std::ofstream(folder / "events.jsonl")
+      << event_line(100, "start", {{"step", 0}}) << "\n"
+      << event_line(101, "failure", {{"step", 4}, {"reason", "disk full"}, {"fatal", false}})
+      << "\n"
+      << event_line(102, "failure", {{"step", 8}, {"reason", "disk full"}, {"fatal", false}})
+      << "\n"
+      << event_line(103, "failure",
+                    {{"step", 8},
+                     {"rank", 0},
+                     {"reason", "disk full; the same command then begins again"},
+                     {"fatal", true}})
+      << "\n";
+  const RunReport report = read_report(folder);
+  ASSERT_EQ(report.failures.size(), 2U) << report_text(report);
+  EXPECT_FALSE(report.failures[0].fatal);
+  EXPECT_TRUE(report.failures[1].fatal);
+}
+
 TEST(Report, JsonTellsWhatHappened) {
   const OrderedJson json = report_json(read_report(write_run("report_json")));
   EXPECT_EQ(json.at("steps"), 10);

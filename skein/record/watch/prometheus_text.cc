@@ -23,9 +23,7 @@ class StepFamily {
   void operator()(int64_t MetricsSample::*member) { number(sample_.*member); }
   void operator()(double StepMetrics::*member) { number(sample_.metrics.*member); }
   void operator()(float StepMetrics::*member) {
-    const float value = sample_.metrics.*member / metric_.prometheus.per_unit;
-    if (metric_.written == Written::kIfKnown && !(value > 0)) return;
-    number(value);
+    number(sample_.metrics.*member / metric_.prometheus.per_unit);
   }
   void operator()(NamedFloats StepMetrics::*member) {
     const NamedFloats& values = sample_.metrics.*member;
@@ -39,6 +37,7 @@ class StepFamily {
  private:
   template <typename Number>
   void number(Number value) {
+    if (!is_shown(metric_, value)) return;
     if (metric_.former.key != nullptr) text_.gauge(metric_.former.key, value, metric_.former.help);
     text_.family(metric_.prometheus.name, metric_.prometheus.type, metric_.help);
     text_.sample(value);

@@ -36,7 +36,7 @@ StagingRing::StagingRing(int64_t bytes, void* ahead)
 }
 
 StagingRing::~StagingRing() {
-  for (const Piece& piece : pieces_) {
+  for (const StagedPiece& piece : pieces_) {
     cudaEventSynchronize(piece.copied);
     cudaEventDestroy(piece.copied);
   }

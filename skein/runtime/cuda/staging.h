@@ -29,7 +29,7 @@ class StagingRing {
   int64_t largest_piece() const { return size_ / 4; }
 
  private:
-  struct Piece {
+  struct StagedPiece {
     int64_t end;  // of the bytes that the ring has given out since it began
     cudaEvent_t copied;
   };
@@ -42,7 +42,7 @@ class StagingRing {
   cudaStream_t ahead_stream_ = nullptr;
   cudaEvent_t arrived_ = nullptr;
   int64_t begin_ = 0, end_ = 0;  // given out, and not free again yet
-  std::deque<Piece> pieces_;
+  std::deque<StagedPiece> pieces_;
   std::vector<cudaEvent_t> events_;  // unused
 };
 

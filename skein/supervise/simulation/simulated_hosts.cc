@@ -52,8 +52,8 @@ void Simulation::tick(SimHost& host) {
         });
 }
 
-// A machine that is up refuses in the name of a supervisor that is gone; a firewall that refuses
-// may stand before one that lives.
+// The system of a machine refuses connections when its supervisor is gone. A firewall may refuse
+// them although the supervisor lives.
 void Simulation::ask_awaited(SimHost& host) {
   for (const std::string& name : host.supervisor->awaited()) {
     const SimHost* other = host_of(name);

@@ -23,12 +23,12 @@ void check_is_of_run(const OpenedRun& opened, const CheckpointReader& checkpoint
                     needed_tensors(opened.inputs.model(), opened.config), run);
 }
 
-// The step after the newest one may have been what ended the run.
-void check_was_trained(const Config& config, int64_t step) {
+// The step after the newest one may have been what ended the run: returns whether it is that one.
+bool check_was_trained(const Config& config, int64_t step) {
   const std::optional<int64_t> newest = newest_step(config.run.dir);
   const int64_t planned = config.run.steps;
   const int64_t most = newest ? std::min(planned, *newest + 1) : planned;
-  if (planned <= 0 || step <= most) return;
+  if (planned <= 0 || step <= most) return newest && step > *newest;
   fail(ErrorCode::kUsage, "the run in {} has {} steps{}: expected a step up to {}, found {}",
        config.run.dir, newest.value_or(planned), most == planned ? "" : " so far", most, step);
 }
@@ -47,7 +47,7 @@ class Explainer {
     answer_.batch = question.batch > 0 ? question.batch : skipped_.batch_of(question.step);
     answer_.step = skipped_.steps_before(answer_.batch) + 1;
     answer_.is_skipped = skipped_.contains(answer_.batch);
-    if (!answer_.is_skipped) check_was_trained(now, answer_.step);
+    if (!answer_.is_skipped) answer_.ended_run = check_was_trained(now, answer_.step);
     checkpoint_ = past_.checkpoint_before(answer_.step - 1, true);
     answer_.weights_step = checkpoint_ ? checkpoint_->state().step : 0;
     answer_.is_replayed = question.exact && answer_.weights_step < answer_.step - 1;

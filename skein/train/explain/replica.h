@@ -16,7 +16,7 @@
 #include "skein/config/config.h"
 #include "skein/train/loop/step_runner.h"
 #include "skein/train/start/run_inputs.h"
-#include "skein/weights/training_state.h"
+#include "skein/weights/state_tensors.h"
 
 namespace skein {
 

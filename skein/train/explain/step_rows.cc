@@ -28,7 +28,7 @@ const Corpus& StepRows::corpus(size_t part) const {
 
 std::vector<std::string> StepRows::sources() const {
   std::vector<std::string> names;
-  for (const Mixture::Part& part : mixture_->parts()) {
+  for (const Mixture::Source& part : mixture_->parts()) {
     if (!part.name.empty()) names.push_back(part.name);
   }
   return names;

@@ -51,13 +51,13 @@ bool DivergenceWatch::accept(int64_t step, const StepResult& result) {
   }
   saver_.end();  // all ranks see the same result, so all come here
   fail(ErrorCode::kNotFinite,
-       "step {}: {}: expected finite numbers. {}; lower optimizer.learning_rate or look at the "
-       "documents of this step with `skein why {} --step {}`",
+       "step {}: {}: expected finite numbers. {}; lower optimizer.learning_rate, which was {:.3g} "
+       "in this step, or look at its documents with `skein why {} --step {}`",
        step, found,
        saver_.good_step() > 0
            ? fmt::format("The newest checkpoint is of step {}", saver_.good_step())
            : "Nothing was saved",
-       run_.config.run.dir, step);
+       learning_rate_schedule(run_.config.optimizer).at(step), run_.config.run.dir, step);
 }
 
 SpikeDetector::Verdict DivergenceWatch::observe(int64_t step, float grad_norm) {

@@ -139,7 +139,7 @@ void StateCheck::expect_unchanged() {
   hash(found_);
   const auto changed = std::mismatch(left_.begin(), left_.end(), found_.begin()).first;
   if (changed != left_.end()) {
-    const Piece& piece = pieces_[static_cast<size_t>(changed - left_.begin())];
+    const HashedPiece& piece = pieces_[static_cast<size_t>(changed - left_.begin())];
     fail(ErrorCode::kWrongBits,
          "bytes {} to {} of {} changed after an update, expected what it had left, for nothing "
          "writes there in between: the memory of {} was wrong",

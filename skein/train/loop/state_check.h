@@ -23,7 +23,7 @@
 #include "skein/comm/communicator.h"
 #include "skein/ir/program.h"
 #include "skein/runtime/executor.h"
-#include "skein/weights/training_state.h"
+#include "skein/weights/state_tensors.h"
 
 namespace skein {
 
@@ -52,7 +52,7 @@ class StateCheck {
   double take_seconds() { return std::exchange(seconds_, 0.0); }
 
  private:
-  struct Piece {
+  struct HashedPiece {
     size_t tensor;
     size_t begin_bytes;  // in the rank's part of it
     std::span<const std::byte> bytes;
@@ -64,7 +64,7 @@ class StateCheck {
   Communicator& world_;
   const Mesh mesh_;
   const std::vector<CheckedTensor> tensors_;
-  std::vector<Piece> pieces_;
+  std::vector<HashedPiece> pieces_;
   std::vector<unsigned> votes_;        // the sets of axes to vote over; the last one is all of them
   std::vector<Hash128> left_, found_;  // of pieces: by the last update, and now
   double seconds_ = 0;

@@ -49,7 +49,7 @@ void TrainingLoop::begin() {
       write_run_folder(run_.config, run_.inputs.model(), run_.inputs.tokenizer());
     }
     if (!has_nothing_to_do() || !run_.log->has_stopped()) {
-      run_.log->start(steps_.done(), run_.beginning.from(), run_.beginning.said());
+      run_.log->start(steps_.done(), run_.beginning.from(), run_.beginning.note());
       if (!heartbeat::has_supervisor()) signals_.record_in(run_.config.run.dir);
     }
   }

@@ -128,7 +128,7 @@ std::string Beginning::from() const {
   return checkpoint_ ? checkpoint_->path().string() : config_.model.init_from;
 }
 
-RunLog::Beginning Beginning::said() const { return {.why = start_.why, .changes = changes_}; }
+RunLog::StartNote Beginning::note() const { return {.why = start_.why, .changes = changes_}; }
 
 void Beginning::load(const DecoderConfig& model, const std::vector<StateTensor>& tensors,
                      Executor& executor) const {

@@ -20,7 +20,7 @@
 #include "skein/train/start/resume.h"
 #include "skein/train/start/run_inputs.h"
 #include "skein/weights/model_source.h"
-#include "skein/weights/training_state.h"
+#include "skein/weights/state_tensors.h"
 
 namespace skein {
 
@@ -54,7 +54,7 @@ class Beginning {
   std::string from() const;  // path of the checkpoint or of the weights; "": random ones
   // The same, but of a run that init_from names the checkpoint that was taken.
   std::string weights() const { return source_ ? source_->path().string() : from(); }
-  RunLog::Beginning said() const;
+  RunLog::StartNote note() const;
 
   // Fills all of `tensors`: weights, moments and master copies. Without a checkpoint moments are 0.
   void load(const DecoderConfig& model, const std::vector<StateTensor>& tensors,

@@ -24,7 +24,7 @@
 #include "skein/train/start/rank_groups.h"
 #include "skein/train/start/resume.h"
 #include "skein/train/start/run_inputs.h"
-#include "skein/weights/training_state.h"
+#include "skein/weights/state_tensors.h"
 
 namespace skein {
 

@@ -139,7 +139,7 @@ RunContent RunInputs::content() const {
   content.tokenizer = tokenizer_->content_hash();
   content.tokens = tokenizer_->vocab_size();
   const bool reads_spans = config_.data.loss_on == "completion";
-  for (const Mixture::Part& part : training().parts()) {
+  for (const Mixture::Source& part : training().parts()) {
     const CorpusFingerprint text = corpus_fingerprint(part.context->source(), reads_spans);
     if (config_.data.source.empty()) {
       content.train = text;

@@ -9,8 +9,8 @@ namespace skein {
 namespace attention_cpu {
 namespace {
 
-State state_of(const KernelCall& call) {
-  if (call.state != nullptr) return *static_cast<const State*>(call.state.get());
+ChosenKernels state_of(const KernelCall& call) {
+  if (call.state != nullptr) return *static_cast<const ChosenKernels*>(call.state.get());
   return {&kernels_for(call.outputs[0].dtype, best_products()), omp_get_max_threads()};
 }
 
@@ -23,7 +23,7 @@ std::shared_ptr<const void> prepare(const KernelCall& call) {
          "[attention] {} query rows are not one part of {} of {} key rows: was the node localized?",
          q_rows, parts, k_rows);
   }
-  return std::make_shared<State>(state_of(call));
+  return std::make_shared<ChosenKernels>(state_of(call));
 }
 
 Problem bind(const KernelCall& call, bool backward) {
@@ -77,7 +77,7 @@ int64_t backward_scratch_bytes(const KernelCall& call) {
 
 void run_forward(const KernelCall& call) {
   const Problem problem = bind(call, false);
-  const State state = state_of(call);
+  const ChosenKernels state = state_of(call);
   const int64_t bytes = thread_bytes(call, problem, false);
   const int64_t groups = problem.num_groups(), heads = problem.num_sequences * problem.heads;
   const int num_threads = std::min(state.num_threads, omp_get_max_threads());
@@ -100,7 +100,7 @@ void run_forward(const KernelCall& call) {
 
 void run_backward(const KernelCall& call) {
   const Problem problem = bind(call, true);
-  const State state = state_of(call);
+  const ChosenKernels state = state_of(call);
   const int64_t bytes = thread_bytes(call, problem, true);
   const int64_t pieces = problem.num_pieces();
   const int64_t kv_heads = problem.num_sequences * problem.kv_heads;

@@ -97,7 +97,7 @@ struct Kernels {
 };
 
 // What a call's state is.
-struct State {
+struct ChosenKernels {
   const Kernels* kernels;
   int num_threads;  // that scratch memory is reserved for
 };

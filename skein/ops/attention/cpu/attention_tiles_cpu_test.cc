@@ -81,8 +81,8 @@ class RunOn {
 
  private:
   static std::shared_ptr<const void> prepare(const KernelCall&) {
-    const attention_cpu::State state = {chosen_, omp_get_max_threads()};
-    return std::make_shared<const attention_cpu::State>(state);
+    const attention_cpu::ChosenKernels state = {chosen_, omp_get_max_threads()};
+    return std::make_shared<const attention_cpu::ChosenKernels>(state);
   }
   static inline const Kernels* chosen_ = nullptr;
   KernelTable& table_ = op_test::test_device().kernels;

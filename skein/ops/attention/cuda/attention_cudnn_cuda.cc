@@ -169,7 +169,7 @@ std::optional<Problem> start_cudnn(const KernelCall& call, const Problem& wanted
   Cudnn* const cudnn = Cudnn::get();
   if (cudnn == nullptr) return problem;
   const CudnnPlacement placement(problem, backward, scratch);
-  const DocumentTable& table = placement.table;
+  const DocumentRows& table = placement.table;
   const fe::graph::Graph* plan = cudnn->plan(call, {placement.problem, table, backward});
   if (plan == nullptr) return problem;
 

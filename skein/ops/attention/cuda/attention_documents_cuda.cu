@@ -11,7 +11,7 @@ constexpr int kClasses = 32;  // of lengths, by their number of bits
 struct TableArgs {
   const int32_t* start;
   int sequence_length, num_tokens;
-  DocumentTable table;
+  DocumentRows table;
 };
 
 __device__ int class_of(int length) { return kClasses - __clz(length); }
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kThreads) fill_table(TableArgs args) {
   cuda::wait_for_previous_kernel();
   __shared__ int values[kThreads];
   __shared__ int num_of_class[kClasses];
-  const DocumentTable& table = args.table;
+  const DocumentRows& table = args.table;
   const int thread = static_cast<int>(threadIdx.x);
   const ThreadTokens own(args);
 
@@ -142,13 +142,13 @@ int64_t num_tokens(const Problem& problem) {
 
 }  // namespace
 
-void find_documents(const KernelCall& call, const Problem& problem, const DocumentTable& table) {
+void find_documents(const KernelCall& call, const Problem& problem, const DocumentRows& table) {
   const TableArgs args = {problem.start, problem.sequence_length,
                           static_cast<int>(num_tokens(problem)), table};
   cuda::launch(call, 1, kThreads, fill_table, args);
 }
 
-void copy_rows_in_table(const KernelCall& call, const Problem& problem, const DocumentTable& table,
+void copy_rows_in_table(const KernelCall& call, const Problem& problem, const DocumentRows& table,
                         const Rows& from, const Rows& to, int64_t cols) {
   const int64_t rows = num_tokens(problem);
   const dim3 grid(cuda::blocks_for(cols, kCopyThreads * kPack),

@@ -11,10 +11,10 @@
 
 namespace skein::attention_cuda {
 
-void find_documents(const KernelCall& call, const Problem& problem, const DocumentTable& table);
+void find_documents(const KernelCall& call, const Problem& problem, const DocumentRows& table);
 
 // Copies the rows of documents in the table, of `cols` bf16 in packs of 8.
-void copy_rows_in_table(const KernelCall& call, const Problem& problem, const DocumentTable& table,
+void copy_rows_in_table(const KernelCall& call, const Problem& problem, const DocumentRows& table,
                         const Rows& from, const Rows& to, int64_t cols);
 
 }  // namespace skein::attention_cuda

@@ -39,8 +39,8 @@ int64_t num_tokens(const Problem& problem) {
   return int64_t{problem.num_sequences} * problem.sequence_length;
 }
 
-DocumentTable place(const Problem& problem, Memory& memory) {
-  DocumentTable table;
+DocumentRows place(const Problem& problem, Memory& memory) {
+  DocumentRows table;
   table.num_entries =
       problem.num_sequences + static_cast<int>(num_tokens(problem) / kTokensPerEntry);
   table.lengths = memory.take<int32_t>(table.num_entries);
@@ -151,7 +151,7 @@ int64_t document_table_bytes(const Problem& problem) {
   return memory.used();
 }
 
-DocumentTable place_document_table(const Problem& problem, void* memory) {
+DocumentRows place_document_table(const Problem& problem, void* memory) {
   Memory parts(memory);
   return place(problem, parts);
 }

@@ -28,7 +28,7 @@ enum Operand { kQ, kK, kV, kO, kLse, kGrad, kDq, kDk, kDv, kNumOperands };
 const Rows& rows_of(const Problem& problem, Operand operand);
 
 // In device memory.
-struct DocumentTable {
+struct DocumentRows {
   int num_entries = 0;
   int32_t* lengths = nullptr;           // [num_entries]; 0: no document
   int32_t* begins = nullptr;            // [num_entries], tokens
@@ -39,14 +39,14 @@ struct DocumentTable {
 
 // The table of a problem with `parts` == 1, in `memory`, or without addresses where that is null.
 int64_t document_table_bytes(const Problem& problem);
-DocumentTable place_document_table(const Problem& problem, void* memory);
+DocumentRows place_document_table(const Problem& problem, void* memory);
 
 // What cuDNN is asked for: documents in a table, or whole sequences.
 struct CudnnProblem {
   static constexpr int64_t kRowsAlignment = 64;
 
   const Problem& problem;
-  const DocumentTable& table;
+  const DocumentRows& table;
   bool backward;
 
   int64_t num_entries() const {
@@ -87,7 +87,7 @@ struct CudnnPlacement {
   int64_t bytes() const { return used_; }
 
   Problem problem;  // as cuDNN sees it
-  DocumentTable table;
+  DocumentRows table;
   float* packed_lse = nullptr;
   void* workspace;
 

@@ -58,7 +58,7 @@ struct Memory {
 };
 
 // Where a block of k or v lies, and how many lay there before.
-struct Place {
+struct RingSlot {
   int stage = 0, round = 0;
 
   template <int stages>
@@ -92,7 +92,7 @@ __device__ void produce(const Problem& problem, const Tile& tile, Memory<kDims>&
     commit_copies();
   };
   // While one comes, the one before is waited for.
-  Place place, before;
+  RingSlot place, before;
   for (int block = tile.begin; block < tile.end; ++block) {
     if (place.round > 0) memory.k_used[place.stage].wait(place.round - 1);
     load(problem.k, block, memory.k[place.stage]);
@@ -134,13 +134,13 @@ __device__ void consume(const Problem& problem, const Tile& tile, int warpgroup,
   uint32_t weights[kKeys / 4];
 #pragma unroll
   for (float& sum : sums) sum = 0;
-  const auto begin_scores = [&](int block, Place place) {
+  const auto begin_scores = [&](int block, RingSlot place) {
     memory.k_came[place.stage].wait(place.round);
     memory.turn[warpgroup].wait(block - tile.begin);
     warpgroup::fence();
     multiply_rows(scores, memory.q, first_row, memory.k[place.stage]);
   };
-  const auto begin_sums = [&](Place place) {
+  const auto begin_sums = [&](RingSlot place) {
     memory.v_came[place.stage].wait(place.round);
     warpgroup::fence();
     accumulate(sums, weights, memory.v[place.stage]);
@@ -153,7 +153,7 @@ __device__ void consume(const Problem& problem, const Tile& tile, int warpgroup,
     softmax.advance(scores, shrink);
   };
 
-  Place place, before;
+  RingSlot place, before;
   if (warpgroup + 1 == Cut::kConsumers) give_turn(0);
   begin_scores(tile.begin, place);
   give_turn(warpgroup + 1);

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "skein/base/machine/prefetch.h"
+#include "skein/base/text/utf8.h"
 #include "skein/prepare/clean/language/fasttext_file.h"
 
 namespace skein {
@@ -22,8 +23,6 @@ struct OpenDictionary : fasttext::Dictionary {
   static constexpr auto kNumKept = &OpenDictionary::pruneidx_size_;
   static constexpr auto kKept = &OpenDictionary::pruneidx_;
 };
-
-bool continues_character(char c) { return (c & 0xc0) == 0x80; }
 
 // One more byte of FNV-1a, which fastText feeds signed chars.
 uint32_t add_to_hash(uint32_t hash, char c) {
@@ -118,13 +117,13 @@ void FastTextClassifier::append_ngrams(std::string_view text, size_t first_byte,
   rows.resize(first + (last_byte - first_byte) * std::min(max_n, text.size()));
   int32_t* to = rows.data() + first;
   for (size_t begin = first_byte; begin < last_byte; ++begin) {
-    if (continues_character(text[begin])) continue;
+    if (utf8::is_continuation(text[begin])) continue;
     uint32_t hash = kHashOfNothing;
     size_t end = begin;
     for (int n = 1; n <= args_->maxn && end < text.size(); ++n) {
       do {
         hash = add_to_hash(hash, text[end++]);
-      } while (end < text.size() && continues_character(text[end]));
+      } while (end < text.size() && utf8::is_continuation(text[end]));
       const bool is_boundary = n == 1 && (begin == 0 || end == text.size());
       if (n < args_->minn || is_boundary) continue;
       const uint32_t bucket = hash % num_buckets;

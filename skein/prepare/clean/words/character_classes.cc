@@ -48,7 +48,7 @@ int64_t count_characters(std::string_view text) {
     std::memcpy(&bytes, &text[i], 8);
     count -= static_cast<int64_t>((bytes >> 7 & ~bytes >> 6 & kOnes) * kOnes >> 56);
   }
-  for (; i < text.size(); ++i) count -= (static_cast<uint8_t>(text[i]) & 0xc0) == 0x80;
+  for (; i < text.size(); ++i) count -= utf8::is_continuation(text[i]) ? 1 : 0;
   return count;
 }
 

@@ -51,8 +51,6 @@ class CharacterReader {
 
   CharacterReader() : classes_(character_classes()) {}
 
-  uint32_t classes_of(char32_t code) const { return classes_[code]; }
-
   // The character that begins at `at`, which is before `end`.
   ClassifiedCharacter first(const char* at, const char* end) const {
     const auto byte = static_cast<uint8_t>(*at);
@@ -64,7 +62,7 @@ class CharacterReader {
   // The character that ends at `end`, which is behind `begin`.
   ClassifiedCharacter last(const char* begin, const char* end) const {
     const char* at = end - 1;
-    while (at > begin && end - at < 4 && (static_cast<uint8_t>(*at) & 0xc0) == 0x80) --at;
+    while (at > begin && end - at < 4 && utf8::is_continuation(*at)) --at;
     return first(at, end);
   }
 

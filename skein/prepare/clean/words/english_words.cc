@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "skein/base/text/utf8.h"
 #include "skein/prepare/clean/words/english_word_tables.h"
 #include "skein/prepare/clean/words/web_address.h"
 
@@ -157,8 +158,7 @@ void EnglishWords::append_inside(std::string_view text, Word word, std::vector<W
 bool EnglishWords::has_affix(std::string_view word) const {
   if (prefix_size(word) > 0 || suffix_size(word) > 0) return true;
   for (size_t at = 0; at < word.size(); ++at) {
-    const bool begins_character = (static_cast<uint8_t>(word[at]) & 0xc0) != 0x80;
-    if (begins_character && infix_size(word, at) > 0) return true;
+    if (!utf8::is_continuation(word[at]) && infix_size(word, at) > 0) return true;
   }
   return false;
 }

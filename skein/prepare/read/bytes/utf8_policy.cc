@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "skein/base/error.h"
+#include "skein/base/text/utf8.h"
 #include "skein/prepare/read/bytes/foreign_files.h"
 #include "skein/prepare/read/bytes/utf8_simd.h"
 
@@ -67,7 +68,7 @@ void check_utf8(std::string_view text, const std::string& where, ErrorCode code)
   size_t good = 0, bad = text.size();
   while (true) {
     size_t middle = good + (bad - good) / 2;
-    while (middle > good && (static_cast<uint8_t>(text[middle]) & 0xc0) == 0x80) --middle;
+    while (middle > good && utf8::is_continuation(text[middle])) --middle;
     if (middle == good) break;
     (is_utf8(text.substr(0, middle)) ? good : bad) = middle;
   }

@@ -1,4 +1,4 @@
-#include "skein/weights/training_state.h"
+#include "skein/weights/state_tensors.h"
 
 #include <algorithm>
 #include <map>
