@@ -43,6 +43,10 @@ class BatchRampRun : public ::testing::Test {
 
 TEST_F(BatchRampRun, TakesTheRowsOfALargerBatchInTheirOrder) {
   const std::string run = job().run("reference").string();
+  for (const OrderedJson& line : read_json_lines(job().run("reference") / "metrics.jsonl")) {
+    const int64_t step = line.at("step");
+    EXPECT_EQ(line.at("batch_sequences"), step <= 3 ? 2 : step <= 6 ? 4 : 8) << step;
+  }
   Json rows = Json::array();
   for (int64_t step = 1; step <= kSteps; ++step) {
     const Json of_step = rows_of(run, step);

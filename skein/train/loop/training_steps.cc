@@ -104,7 +104,7 @@ void TrainingSteps::finish_one() {
   ++counted_steps_;
   tokens_ += result.num_label_tokens;
 
-  const StepMetrics metrics = metrics_of(result, step.learning_rate, step.wait_seconds);
+  const StepMetrics metrics = metrics_of(result, step);
   // Of a device that is in step with the host the time includes the vote.
   const Clock::time_point ended = run_.device->depth() == 1 ? Clock::now() : result.ended_at;
   const double seconds = std::chrono::duration<double>(ended - ended_).count();
@@ -120,12 +120,12 @@ void TrainingSteps::finish_one() {
   }
 }
 
-StepMetrics TrainingSteps::metrics_of(const StepResult& result, float learning_rate,
-                                      double wait_seconds) {
+StepMetrics TrainingSteps::metrics_of(const StepResult& result, const UnderWay& step) {
   StepMetrics metrics;
   metrics.step = done_;
   metrics.loss = static_cast<float>(result.loss);
-  metrics.learning_rate = learning_rate;
+  metrics.learning_rate = step.learning_rate;
+  metrics.batch_sequences = step.rows;
   metrics.grad_norm = result.grad_norm;
   metrics.param_norm = result.param_norm;
   metrics.tokens = tokens_;
@@ -138,7 +138,7 @@ StepMetrics TrainingSteps::metrics_of(const StepResult& result, float learning_r
   }
   const auto milliseconds = [](double seconds) { return static_cast<float>(seconds * 1e3); };
   metrics.comm_exposed_ms = milliseconds(state_.runner().executor().take_communication_seconds());
-  metrics.data_wait_ms = milliseconds(wait_seconds);
+  metrics.data_wait_ms = milliseconds(step.wait_seconds);
   metrics.state_check_ms = milliseconds(state_.take_check_seconds());
   metrics.checkpoint_stall_ms = milliseconds(stall_seconds_);
   metrics.replication_stall_ms = milliseconds(copy_seconds_);

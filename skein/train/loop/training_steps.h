@@ -57,13 +57,13 @@ class TrainingSteps {
  private:
   void write_trace();
   void finish_one();
-  StepMetrics metrics_of(const StepResult& result, float learning_rate, double wait_seconds);
-
   struct UnderWay {
     float learning_rate;
     double wait_seconds;
     int64_t rows;  // of all ranks
   };
+  StepMetrics metrics_of(const StepResult& result, const UnderWay& step);
+
   const PreparedRun& run_;
   StopSignals& signals_;
   RankState& state_;
