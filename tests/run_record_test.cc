@@ -250,6 +250,24 @@ TEST(RunRecord, AHangUpSavesAndExitsWith75) {
   }
 }
 
+TEST(RunRecord, ATimeThatHasPassedSavesAndExitsWith75) {
+  const Overrides run = small(8) + Overrides{"parallel.reduction_width=2"};
+  job().trained("undisturbed", run);
+  for (const int workers : {1, 2}) {
+    const std::string name = fmt::format("out_of_time{}", workers);
+    const Overrides two = {fmt::format("launch.workers={}", workers)};
+    const Outcome outcome = job().train(name, run + two + Overrides{"run.stop_after_hours=1e-9"});
+    EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+    EXPECT_NE(outcome.err.find("run.stop_after_hours"), std::string::npos) << outcome.err;
+    const OrderedJson stop = events_of(name, "stop").at(0);
+    EXPECT_EQ(stop.at("reason"), "run.stop_after_hours");
+    EXPECT_LT(stop.at("step").get<int64_t>(), 8);
+    job().trained(name, run + two);
+    EXPECT_EQ(different_bits(read_curve(job().run("undisturbed")), read_curve(job().run(name))),
+              "");
+  }
+}
+
 // A terminal whose other end is this test; closing it sends SIGHUP, and writing to it fails then.
 TEST(RunRecord, ATerminalThatIsClosedSavesAndExitsWith75) {
   for (const int workers : {1, 2}) {

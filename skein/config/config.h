@@ -31,6 +31,7 @@ struct RunConfig {
   std::string on_divergence = "stop";
   int64_t max_roll_backs = 10;
   int64_t stop_after_worse = 0;
+  double stop_after_hours = 0;
   bool check_state = true;
   bool operator==(const RunConfig&) const = default;
 };

@@ -68,6 +68,10 @@ std::vector<ConfigField> make_fields() {
        "early stopping: the run ends, saved, after so many validations in a row without a new best "
        "of checkpoint.best_by; 0: never",
        between(0, kMaxSteps)},
+      {"run", "stop_after_hours", at<&C::run, &RunConfig::stop_after_hours>,
+       "so many hours after `skein train` began, the run is saved and stops with exit code 75, to "
+       "be continued by the same command: for a queue that ends jobs after a time; 0: never",
+       between(0, 1e5)},
       {"run", "check_state", at<&C::run, &RunConfig::check_state>,
        "with several ranks: in every step copies of weights and moments are compared, and nothing "
        "may change between updates; wrong bits end the step before anything is saved. On CPUs "

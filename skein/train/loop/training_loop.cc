@@ -17,10 +17,10 @@ constexpr double kCheckCorporaSeconds = 3;  // and before each save
 
 // The supervisor passes on SIGTERM in place of SIGINT. Who was asked may be another machine, which
 // is not known here.
-int stop_signal(const StopSignals& signals) {
-  if (const int signal = heartbeat::stop_signal()) return signal;
-  const int signal = signals.requested();
-  return signal == 0 ? SIGTERM : signal;
+std::string reason_to_stop(const StopSignals& signals, const TrainingSteps& steps) {
+  const int told = heartbeat::stop_signal(), signal = told != 0 ? told : signals.requested();
+  if (signal != 0) return signal_name(signal);
+  return steps.is_out_of_time() ? "run.stop_after_hours" : signal_name(SIGTERM);
 }
 
 }  // namespace
@@ -146,7 +146,7 @@ TrainOutcome TrainingLoop::end() {
   const std::string why = is_early   ? "no_better"
                           : !stopped ? "done"
                           : regroups ? "regroup"
-                                     : signal_name(stop_signal(signals_));
+                                     : reason_to_stop(signals_, steps_);
   signals_.note_end();
   const OrderedJson wire = steps_.wire();
   if (run_.log) {

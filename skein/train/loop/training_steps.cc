@@ -5,6 +5,7 @@
 #include <csignal>
 #include <utility>
 
+#include "skein/base/machine/machine.h"
 #include "skein/base/shared/heartbeat.h"
 #include "skein/base/text/log.h"
 #include "skein/record/files/op_trace.h"
@@ -13,9 +14,12 @@
 namespace skein {
 namespace {
 
-Stop asked_for(const StopSignals& signals) {
-  const int signal = signals.requested();
-  return signal == 0 ? Stop::kNo : signal == SIGUSR2 ? Stop::kRegroup : Stop::kYes;
+// By the clock of the machine since it booted; 0: never.
+double time_to_stop(const PreparedRun& run) {
+  const double hours = run.config.run.stop_after_hours;
+  const double launched = run.launch.record.at_seconds;
+  if (hours == 0) return 0;
+  return (launched > 0 ? launched : process_start_seconds()) + hours * 3600;
 }
 
 }  // namespace
@@ -27,7 +31,16 @@ TrainingSteps::TrainingSteps(const PreparedRun& run, StopSignals& signals, RankS
       state_(state),
       lanes_(lanes),
       watch_(watch),
-      schedule_(learning_rate_schedule(run.config.optimizer)) {}
+      schedule_(learning_rate_schedule(run.config.optimizer)),
+      stop_at_(time_to_stop(run)) {}
+
+bool TrainingSteps::is_out_of_time() const { return stop_at_ > 0 && boot_seconds() >= stop_at_; }
+
+Stop TrainingSteps::asked_for() const {
+  const int signal = signals_.requested();
+  if (signal == SIGUSR2) return Stop::kRegroup;
+  return signal != 0 || is_out_of_time() ? Stop::kYes : Stop::kNo;
+}
 
 void TrainingSteps::resume() {
   const CheckpointReader* checkpoint = run_.beginning.checkpoint();
@@ -40,7 +53,7 @@ void TrainingSteps::resume() {
 void TrainingSteps::start_clock() { ended_ = Clock::now(); }
 
 bool TrainingSteps::is_stop_requested() {
-  if (run_.world.size() == 1) stop_ = std::max(stop_, asked_for(signals_));
+  if (run_.world.size() == 1) stop_ = std::max(stop_, asked_for());
   return stop_ != Stop::kNo;
 }
 
@@ -64,7 +77,7 @@ void TrainingSteps::start() {
   in_step(step, *run_.device, [&] {
     state_.runner().start(batch, step, learning_rate, [&] {
       MemorySaver* copies = state_.copies();
-      return StepReport{asked_for(signals_), copies ? copies->report() : CopyReport()};
+      return StepReport{asked_for(), copies ? copies->report() : CopyReport()};
     });
   });
   // A device behind the host shows the host's time alone, which says nothing of its own.

@@ -44,6 +44,7 @@ class TrainingSteps {
   int64_t tokens() const { return tokens_; }  // with labels, of all steps that are done
   bool is_stop_requested();
   Stop stop() const { return stop_; }
+  bool is_out_of_time() const;  // run.stop_after_hours have passed
 
   // Leaves `seconds` out of the time of the next step.
   void leave_out(double seconds);
@@ -55,6 +56,7 @@ class TrainingSteps {
   OrderedJson wire() const;
 
  private:
+  Stop asked_for() const;  // of this rank
   void write_trace();
   void finish_one();
   struct UnderWay {
@@ -70,6 +72,7 @@ class TrainingSteps {
   TrainingLanes& lanes_;
   DivergenceWatch& watch_;
   const LearningRateSchedule schedule_;
+  const double stop_at_;  // by the clock of base/machine/machine.h; 0: never
   std::deque<UnderWay> under_way_;
   int64_t begun_ = 0, done_ = 0, tokens_ = 0;
   Stop stop_ = Stop::kNo;                        // some rank asked, and all ranks have read it
