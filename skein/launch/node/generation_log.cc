@@ -53,8 +53,8 @@ std::vector<std::string> last_lines(const fs::path& path, size_t most) {
     if (text.back() == '\n') text.pop_back();
     const size_t begin = text.rfind('\n') + 1;  // npos + 1 is 0
     const std::string line = text.substr(begin);
-    if (begins_a_worker(line)) break;
     if (!is_for_programs(line)) lines.insert(lines.begin(), line);
+    if (begins_a_worker(line)) break;
     text.resize(begin);
   }
   return lines;
