@@ -62,9 +62,10 @@ TEST_F(OpenFile, WhatIsNoFileIsRefusedAtOnceAndNamedWithItsOwner) {
                 {socket, "a socket of " + owner},
                 {folder_.path(), "a folder of " + owner},
                 {"/dev/null", "a device of " + owner_text(0)}};
-  for (const auto& [path, kind] : others) {
-    const auto expected =
-        AllOf(HasSubstr(path.string() + " is not a regular file"), HasSubstr("found " + kind));
+  for (const auto& other : others) {
+    const fs::path& path = other.path;
+    const auto expected = AllOf(HasSubstr(path.string() + " is not a regular file"),
+                                HasSubstr("found " + other.kind));
     EXPECT_THAT(error_of([&] { open_to_read(path); }), expected);
     EXPECT_THAT(error_of([&] { read_file(path); }), expected);
     EXPECT_THAT(error_of([&] { const MappedFile map(path); }), expected);
