@@ -14,7 +14,7 @@
 #include "skein/ops/split/split.h"
 #include "skein/ops/sum/sum.h"
 #include "skein/ops/swiglu/swiglu.h"
-#include "skein/ops/take_row/take_row.h"
+#include "skein/ops/take_rows/take_rows.h"
 
 namespace skein {
 namespace {
@@ -137,7 +137,7 @@ ValueId DecoderGraph::head_weight() const {
 
 ValueId DecoderGraph::last_logits(ValueId x) {
   const ValueId row = input(decoder_names::kLastRow, DType::kI32, {1});
-  const ValueId last = take_row(graph_, x, row, "last");
+  const ValueId last = take_rows(graph_, x, row, "last");
   return linear(graph_, last, {head_weight()}, {}, {decoder_names::kLogits},
                 /*f32_output=*/true)[0];
 }
