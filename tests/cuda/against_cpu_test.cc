@@ -7,6 +7,7 @@
 #include "skein/ops/fold/fold.h"
 #include "skein/ops/sum_squares/sum_squares.h"
 #include "tests/ops/op_harness.h"
+#include "tests/ops/paged_attention_reference.h"
 
 namespace skein {
 namespace {
@@ -118,6 +119,27 @@ TEST(AgainstCpu, SquaresOfManyTensors) {
   const double expected = exact_sum::total(run_on_cpu(test, 1)[0].data());
   EXPECT_GT(expected, 1000);
   EXPECT_NEAR(exact_sum::total(run(test, 1)[0].data()), expected, 1e-13 * expected);
+}
+
+// A text that a GPU and a CPU continue by turns would be the same text.
+TEST(AgainstCpu, PagedAttentionHasItsBits) {
+#if HWY_ARCH_X86
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    if (target <= HWY_AVX2) break;  // lower numbers are better instruction sets
+    GTEST_SKIP() << "this CPU has no fused multiply-adds";
+  }
+#endif
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const auto& [heads, kv_heads, head_dim] :
+         std::vector<std::array<int64_t, 3>>{{4, 1, 64}, {2, 2, 20}}) {
+      paged::Config config = paged::Config::of(dtype, heads, kv_heads, head_dim, 16);
+      config.draw_pages(2, 200, 1);
+      std::vector<paged::Token> tokens = {{0, 199}, {-1, 0}};
+      for (int64_t p = 60; p < 72; ++p) tokens.push_back({1, p});
+      const OpCase test = paged::case_of(config, paged::inputs_of(config, tokens));
+      EXPECT_EQ(run(test, 3), run_on_cpu(test, 3));
+    }
+  }
 }
 
 }  // namespace
