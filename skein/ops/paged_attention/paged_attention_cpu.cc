@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "skein/base/machine/prefetch.h"
 #include "skein/base/text/units.h"
 #include "skein/ir/kernel.h"
 #include "skein/ops/paged_attention/paged_attention_problem.h"
@@ -91,17 +92,22 @@ template <typename T>
 Block<T> block_of(const Problem& problem, const int32_t* pages, int64_t kv_head, int64_t begin,
                   int64_t context) {
   const int64_t page_size = problem.page_size, head_dim = problem.head_dim;
-  Block<T> block{.keys = {{}, page_size},
-                 .values = {{}, head_dim},
+  Block<T> block{.keys = {{}, {}, page_size},
+                 .values = {{}, {}, head_dim},
                  .begin = begin,
                  .count = std::min(kBlock, context - begin)};
+  const int64_t head = kv_head * head_dim * page_size, last = context - 1;
+  const auto locate = [&](int64_t first, const T*& keys, const T*& values) {
+    const int64_t page = pages[first / page_size], place = first % page_size;
+    keys = problem.keys.row<const T>(page) + head + place;
+    values = problem.values.row<const T>(page) + head + place * head_dim;
+  };
   for (int64_t span = 0; span < kSpans; ++span) {
     // A tile may read keys behind the last one, whose scores nobody looks at.
-    const int64_t first = begin + std::min(span, (block.count - 1) / kSpan) * kSpan;
-    const int64_t page = pages[first / page_size], place = first % page_size;
-    const int64_t head = kv_head * head_dim * page_size;
-    block.keys.at[span] = problem.keys.row<const T>(page) + head + place;
-    block.values.at[span] = problem.values.row<const T>(page) + head + place * head_dim;
+    const int64_t first = std::min(begin + span * kSpan, last - last % kSpan);
+    locate(first, block.keys.at[span], block.values.at[span]);
+    locate(first + kBlock <= last ? first + kBlock : first, block.keys.next[span],
+           block.values.next[span]);
   }
   return block;
 }
@@ -110,17 +116,17 @@ Block<T> block_of(const Problem& problem, const int32_t* pages, int64_t kv_head,
 template <typename T>
 Block<float> widened(const Problem& problem, const Block<T>& block, const ThreadMemory& memory) {
   const int64_t padded = padded_dim(problem);
-  Block<float> wide{
-      .keys = {{}, kBlock}, .values = {{}, padded}, .begin = block.begin, .count = block.count};
+  Block<float> wide{.keys = {{}, {}, kBlock},
+                    .values = {{}, {}, padded},
+                    .begin = block.begin,
+                    .count = block.count};
   for (int64_t span = 0; span < kSpans; ++span) {
     float* keys = memory.keys + span * kSpan;
     float* values = memory.values + span * kSpan * padded;
-    wide.keys.at[span] = keys;
-    wide.values.at[span] = values;
-    if (span * kSpan >= block.count) {
-      wide.keys.at[span] = wide.keys.at[0];
-      continue;
-    }
+    const bool is_there = span * kSpan < block.count;
+    wide.keys.at[span] = wide.keys.next[span] = is_there ? keys : memory.keys;
+    wide.values.at[span] = wide.values.next[span] = values;
+    if (!is_there) continue;
     for (int64_t dim = 0; dim < problem.head_dim; ++dim) {
       widen(block.keys.at[span] + dim * block.keys.stride, kSpan, keys + dim * kBlock);
     }

@@ -23,10 +23,11 @@ constexpr int vectors_for(int rows, int most) {
 
 // Where the keys or values of a block lie. Of keys: the first dim of each span's first position,
 // and the distance of dims. Of values: the first position of each span, and the distance of
-// positions.
+// positions. `next`: of the block that follows, which is fetched meanwhile; else the same as `at`.
 template <typename E>
 struct Spans {
   const E* at[kSpans];
+  const E* next[kSpans];
   int64_t stride;
 };
 
@@ -36,16 +37,18 @@ HWY_INLINE void score_tile(const Spans<E>& keys, int64_t key, const float* q, in
                            int64_t head_dim, float* scores) {
   const F32 d;
   VF32 sums[kRows][kVecs];
-  const E* from[kVecs];
+  const E *from[kVecs], *next[kVecs];
   SKEIN_UNROLL for (int vec = 0; vec < kVecs; ++vec) {
     const int64_t first = key + vec * kLanes;
     from[vec] = keys.at[first / kSpan] + first % kSpan;
+    next[vec] = keys.next[first / kSpan] + first % kSpan;
     SKEIN_UNROLL for (int row = 0; row < kRows; ++row) sums[row][vec] = hn::Zero(d);
   }
   for (int64_t dim = 0; dim < head_dim; ++dim) {
     VF32 k[kVecs];
     SKEIN_UNROLL for (int vec = 0; vec < kVecs; ++vec) {
       k[vec] = sm::load(d, from[vec] + dim * keys.stride, kLanes);
+      prefetch(next[vec] + dim * keys.stride);
     }
     SKEIN_UNROLL for (int row = 0; row < kRows; ++row) {
       const VF32 x = hn::Set(d, q[row * q_stride + dim]);
@@ -85,10 +88,12 @@ HWY_INLINE void value_tile(const Spans<E>& values, int64_t begin, int64_t end, i
     }
   }
   for (int64_t key = begin; key < end; ++key) {
-    const E* from = values.at[key / kSpan] + key % kSpan * values.stride + dim;
+    const int64_t offset = key % kSpan * values.stride + dim;
+    const E *from = values.at[key / kSpan] + offset, *next = values.next[key / kSpan] + offset;
     VF32 v[kVecs];
     SKEIN_UNROLL for (int vec = 0; vec < kVecs; ++vec) {
       v[vec] = sm::load(d, from + vec * kLanes, kLanes);
+      prefetch(next + vec * kLanes);
     }
     SKEIN_UNROLL for (int row = 0; row < kRows; ++row) {
       const VF32 weight = hn::Set(d, weights[row * kBlock + key]);
