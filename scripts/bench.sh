@@ -25,7 +25,7 @@ row() { printf '%s\t%s\n' "$1" "$2" >> "$table"; }
 # field JSON KEY
 field() { sed -n "s/.*\"$2\": *\([-0-9.e+]*\).*/\1/p" <<< "$1"; }
 
-for bench in linear_bench attention_bench elementwise_bench tiles_bench; do
+for bench in linear_bench attention_bench paged_attention_bench elementwise_bench tiles_bench; do
   echo "== $bench" >&2
   build/$bench >&2
 done
