@@ -40,7 +40,8 @@ int64_t rows_of_a_band(const Matmul& matmul) {
 }
 
 Cut choose_cut(const Matmul& matmul, const MatmulKernel& kernel, bool pack_a) {
-  if (matmul.num_terms != 1 || steps_of(matmul.terms[0], kernel) <= kMaxPieceSteps) {
+  if (matmul.packed_b != nullptr || matmul.num_terms != 1 ||
+      steps_of(matmul.terms[0], kernel) <= kMaxPieceSteps) {
     return Cut::kNone;
   }
   if (matmul.c.accumulate) return Cut::kAccumulate;
@@ -92,9 +93,14 @@ Blocking choose_blocking(const Matmul& matmul, const MatmulKernel& kernel) {
     blocking.band_rows = rows_of_a_band(matmul);
     blocking.sums_bytes = unfinished_bytes(blocking.band_rows, matmul.cols);
   }
-  blocking.block_cols = std::min(lanes_that_fit(matmul.cols, blocking.steps, kTaskCols),
-                                 round_up(matmul.cols, kernel.panel_cols));
-  blocking.packed_b_bytes = blocking.block_cols * blocking.steps * 4;
+  const int64_t all_cols = round_up(matmul.cols, kernel.panel_cols);
+  if (matmul.packed_b != nullptr) {
+    blocking.block_cols = all_cols;
+  } else {
+    blocking.block_cols =
+        std::min(lanes_that_fit(matmul.cols, blocking.steps, kTaskCols), all_cols);
+    blocking.packed_b_bytes = blocking.block_cols * blocking.steps * 4;
+  }
   blocking.block_rows = blocking.band_rows;
   if (blocking.pack_a) {
     blocking.block_rows = std::min(lanes_that_fit(blocking.band_rows, blocking.steps, kTaskRows),

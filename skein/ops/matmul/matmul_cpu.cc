@@ -67,14 +67,21 @@ class Product {
         team_(team),
         begins_(begins),
         ends_(ends),
-        packed_b_(static_cast<uint32_t*>(scratch)),
-        packed_a_(packed_b_ + blocking.packed_b_bytes / 4),
+        own_packed_b_(static_cast<uint32_t*>(scratch)),
+        packed_b_(matmul.packed_b != nullptr ? matmul.packed_b : own_packed_b_),
+        packed_a_(own_packed_b_ + blocking.packed_b_bytes / 4),
         unfinished_(reinterpret_cast<float*>(packed_a_ + blocking.packed_a_bytes / 4)) {}
 
   void run() const {
     if (kernel_.begin) kernel_.begin();
     multiply_all();
     if (kernel_.end) kernel_.end();
+  }
+
+  // All columns of B, into the scratch memory.
+  void pack_b(int64_t col, int64_t cols) const {
+    pack(team_.pack_b, kernel_.pack_b, &MatmulTerm::b, col, cols, kernel_.panel_cols, kTaskCols,
+         own_packed_b_);
   }
 
   static void wait_for_team() {
@@ -88,8 +95,7 @@ class Product {
     for (int64_t col = 0; col < matmul_.cols; col += blocking_.block_cols) {
       const int64_t cols = std::min(blocking_.block_cols, matmul_.cols - col);
       if (col > 0) wait_for_team();  // other threads may still read what was packed before
-      pack(team_.pack_b, kernel_.pack_b, &MatmulTerm::b, col, cols, kernel_.panel_cols, kTaskCols,
-           packed_b_);
+      if (matmul_.packed_b == nullptr) pack_b(col, cols);
       for (int64_t row = 0; row < matmul_.rows; row += blocking_.block_rows) {
         const int64_t rows = std::min(blocking_.block_rows, matmul_.rows - row);
         if (blocking_.pack_a) {
@@ -298,7 +304,8 @@ class Product {
   TeamMember& team_;
   const bool begins_, ends_;
   const int64_t depth_steps_ = depth_block_steps(kernel_);
-  uint32_t* const packed_b_;
+  uint32_t* const own_packed_b_;
+  const uint32_t* const packed_b_;
   uint32_t* const packed_a_;
   float* const unfinished_;
 };
@@ -366,6 +373,30 @@ void run_matmul(const Matmul& matmul, const MatmulKernel& kernel, void* scratch)
       run_bands(matmul, kernel, blocking, scratch, member);
     }
   }
+}
+
+int64_t matmul_packed_b_words(const MatmulKernel& kernel, int64_t cols, int64_t depth) {
+  return round_up(cols, static_cast<int64_t>(kernel.panel_cols)) *
+         steps_of({depth, {}, {}}, kernel);
+}
+
+void pack_matmul_b(const Matmul& matmul, const MatmulKernel& kernel, uint32_t* packed) {
+  Blocking blocking;
+  blocking.steps = steps_of(matmul.terms[0], kernel);
+  Team team;
+#pragma omp parallel
+  {
+    TeamMember member(team);
+    Product(matmul, kernel, blocking, packed, member).pack_b(0, matmul.cols);
+  }
+}
+
+int64_t matmul_packed_b_words(DType dtype, int64_t cols, int64_t depth) {
+  return matmul_packed_b_words(best_matmul_kernel(dtype), cols, depth);
+}
+
+void pack_matmul_b(const Matmul& matmul, uint32_t* packed) {
+  pack_matmul_b(matmul, best_matmul_kernel(matmul.dtype), packed);
 }
 
 int64_t matmul_scratch_bytes(const Matmul& matmul) {

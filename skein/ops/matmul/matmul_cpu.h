@@ -35,15 +35,24 @@ struct Matmul {
   int num_terms = 0;
   std::array<MatmulTerm, kMaxMatmulTerms> terms;
   MatmulStore c;
+  // B as pack_matmul_b left it, of a product with one term; null: B is packed by each product.
+  const uint32_t* packed_b = nullptr;
 };
 
 // With the best kernel for this CPU; pointers may be null for the size.
 int64_t matmul_scratch_bytes(const Matmul& matmul);
 void run_matmul(const Matmul& matmul, void* scratch);
 
+// For a B that does not change (a weight): packs it once, for products of any number of rows. Their
+// sums are the same bits as without. `packed`: matmul_packed_b_words() words, 64-byte aligned.
+int64_t matmul_packed_b_words(DType dtype, int64_t cols, int64_t depth);
+void pack_matmul_b(const Matmul& matmul, uint32_t* packed);
+
 // The same with a given kernel, for tests.
 int64_t matmul_scratch_bytes(const Matmul& matmul, const MatmulKernel& kernel);
 void run_matmul(const Matmul& matmul, const MatmulKernel& kernel, void* scratch);
+int64_t matmul_packed_b_words(const MatmulKernel& kernel, int64_t cols, int64_t depth);
+void pack_matmul_b(const Matmul& matmul, const MatmulKernel& kernel, uint32_t* packed);
 MatmulKernel best_matmul_kernel(DType dtype);
 
 }  // namespace skein

@@ -200,6 +200,43 @@ TEST(MatmulCpu, MeetsDoublePrecisionWhereItBlocks) {
   }
 }
 
+std::vector<uint32_t> packed_b(const Problem& problem, const MatmulKernel& kernel, int threads) {
+  const Matmul& matmul = problem.matmul;
+  const int64_t words = matmul_packed_b_words(kernel, matmul.cols, matmul.terms[0].depth);
+  std::vector<uint32_t> packed(static_cast<size_t>(words), 0xffffffff);
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(threads);
+  pack_matmul_b(matmul, kernel, packed.data());
+  omp_set_num_threads(before);
+  return packed;
+}
+
+// A row's sums do not depend on the other rows of the product, nor on when B was packed.
+TEST(MatmulCpu, APackedBGivesTheSameBitsToAnyNumberOfRows) {
+  constexpr int64_t kRows = 130;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const auto& [name, kernel] : kernels(dtype)) {
+      for (const auto& [cols, depth] :
+           {std::pair<int64_t, int64_t>{53, 37}, {300, 64}, {16, 515}, {70, 4100}}) {
+        const Problem whole(Form::kForward, dtype, dtype, kRows, cols, depth, 3, false, true);
+        const std::vector<uint8_t> want = run(whole, kernel, 2);
+        const std::vector<uint32_t> packed = packed_b(whole, kernel, 1);
+        EXPECT_TRUE(packed == packed_b(whole, kernel, 3)) << name;
+        for (const int64_t rows : {1, 2, 33, 130}) {
+          Problem some = whole;
+          some.matmul.rows = rows;
+          some.matmul.packed_b = packed.data();
+          some.matmul.terms[0].b = {};
+          const std::vector<uint8_t> got = run(some, kernel, 2);
+          const int64_t bytes = ((rows - 1) * whole.c.row_stride + cols) * size_of(dtype);
+          EXPECT_TRUE(std::equal(got.begin(), got.begin() + bytes, want.begin()))
+              << fmt::format("{} {} {} rows {}x{}", name, dtype_name(dtype), rows, cols, depth);
+        }
+      }
+    }
+  }
+}
+
 // The first `depth` elements of an input gradient's sums become a term of their own.
 void split_in_terms(Problem& problem, int64_t depth) {
   Matmul& matmul = problem.matmul;
