@@ -7,16 +7,19 @@
 #include <numeric>
 #include <optional>
 
-#include "skein/base/numbers/philox.h"
 #include "skein/base/text/units.h"
 #include "skein/compile/inference_programs.h"
 #include "skein/data/lanes/batch.h"
+#include "skein/infer/engine.h"
+#include "skein/infer/sampling.h"
 #include "skein/model/decoder.h"
 #include "skein/weights/init_source.h"
 #include "skein/weights/initialize.h"
 
 namespace skein {
 namespace {
+
+constexpr int64_t kCacheBytes = int64_t{256} << 20;  // of texts that are scored
 
 // The programs for one padded length, with the weights loaded.
 class InferenceModel {
@@ -100,11 +103,39 @@ int64_t padded_length(const DecoderConfig& config, int64_t length) {
   return std::min(round_up(length, 64), config.max_position_embeddings);
 }
 
-}  // namespace
+// Whether the model's tables depend on the length of such a text (dynamic RoPE): keys in a cache
+// would have been rotated by those of a shorter one.
+bool has_tables_of_its_own(const DecoderConfig& config, int64_t length) {
+  const std::vector<DecoderTable> tables = decoder_tables(config, length);
+  return std::any_of(tables.begin(), tables.end(), [&](const DecoderTable& table) {
+    return table.changes_beyond > 0 && length > table.changes_beyond;
+  });
+}
 
-std::vector<std::vector<float>> score_tokens(const ModelSource& source, Device& device,
-                                             const std::vector<std::vector<int32_t>>& sequences) {
-  for (size_t i = 0; i < sequences.size(); ++i) check_tokens(source.config(), sequences[i], i);
+std::vector<int32_t> ids_without_token(const DecoderConfig& config,
+                                       const GenerateOptions& options) {
+  std::vector<int32_t> ids;
+  for (int32_t id = 0; options.has_token && id < config.vocab_size; ++id) {
+    if (!options.has_token(id)) ids.push_back(id);
+  }
+  return ids;
+}
+
+SamplingOptions sampling_of(const GenerateOptions& options, std::span<const int32_t> never) {
+  return {.temperature = options.temperature,
+          .top_p = options.top_p,
+          .top_k = options.top_k,
+          .seed = options.seed,
+          .never = never};
+}
+
+bool ends_text(const GenerateOptions& options, int32_t token) {
+  const auto& ends = options.eos_ids;
+  return std::find(ends.begin(), ends.end(), token) != ends.end();
+}
+
+std::vector<std::vector<float>> score_without_cache(
+    const ModelSource& source, Device& device, const std::vector<std::vector<int32_t>>& sequences) {
   // Grouped by length, so that only one set of programs exists at a time.
   std::map<int64_t, std::vector<size_t>> by_length;
   for (size_t i = 0; i < sequences.size(); ++i) {
@@ -126,36 +157,59 @@ std::vector<std::vector<float>> score_tokens(const ModelSource& source, Device& 
   return result;
 }
 
-int32_t sample_token(std::span<const float> logits, double temperature, double top_p, float uniform,
-                     int64_t top_k) {
-  const auto likeliest = std::max_element(logits.begin(), logits.end());
-  if (temperature <= 0) return static_cast<int32_t>(likeliest - logits.begin());
-  std::vector<std::pair<double, int32_t>> weights;
-  double total = 0;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    const double weight = std::exp((static_cast<double>(logits[i]) - *likeliest) / temperature);
-    weights.emplace_back(weight, static_cast<int32_t>(i));
-    total += weight;
+void generate_without_cache(const ModelSource& source, Device& device, std::vector<int32_t> prompt,
+                            const GenerateOptions& options,
+                            const std::function<void(int32_t)>& emit) {
+  const DecoderConfig& config = source.config();
+  const int64_t limit =
+      std::min(static_cast<int64_t>(prompt.size()) + options.max_tokens, text_limit(config).tokens);
+  InferenceModel model(source, device, DecoderPurpose::kGenerate, padded_length(config, limit));
+  std::vector<float> logits(static_cast<size_t>(config.vocab_size));
+  const std::vector<int32_t> never = ids_without_token(config, options);
+  while (static_cast<int64_t>(prompt.size()) < limit) {
+    model.executor().upload_scalar<int32_t>("last_row", static_cast<int32_t>(prompt.size()) - 1);
+    model.run(prompt);
+    model.executor().download("logits", logits.data(), config.vocab_size * 4);
+    const auto likeliest = std::max_element(logits.begin(), logits.end());
+    const int32_t token = next_token(logits, static_cast<int32_t>(likeliest - logits.begin()),
+                                     sampling_of(options, never), std::ssize(prompt));
+    if (ends_text(options, token)) return;
+    prompt.push_back(token);
+    emit(token);
   }
-  // A stable sort keeps equal probabilities in the order of ids, so that sampling is deterministic.
-  std::stable_sort(weights.begin(), weights.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  if (top_k > 0 && top_k < static_cast<int64_t>(weights.size())) {
-    weights.resize(static_cast<size_t>(top_k));
-    total = 0;
-    for (const auto& [weight, id] : weights) total += weight;
+}
+
+}  // namespace
+
+std::vector<std::vector<float>> score_tokens(const ModelSource& source, Device& device,
+                                             const std::vector<std::vector<int32_t>>& sequences) {
+  if (sequences.empty()) return {};
+  int64_t longest = 0;
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    check_tokens(source.config(), sequences[i], i);
+    longest = std::max(longest, std::ssize(sequences[i]));
   }
-  double kept = 0;
-  size_t count = 0;
-  while (count < weights.size() && (count == 0 || kept < top_p * total)) {
-    kept += weights[count++].first;
+  if (has_tables_of_its_own(source.config(), longest)) {
+    return score_without_cache(source, device, sequences);
   }
-  double left = static_cast<double>(uniform) * kept;
-  for (size_t i = 0; i < count; ++i) {
-    left -= weights[i].first;
-    if (left <= 0) return weights[i].second;
+  constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+  TextEngine engine(source, device,
+                    {.compute_dtype = DType::kF32,
+                     .max_positions = longest,
+                     .max_sequences = std::clamp<int64_t>(std::ssize(sequences), 1, 64),
+                     .cache_bytes = kCacheBytes});
+  std::vector<std::vector<float>> result(sequences.size());
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    result[i].push_back(kNone);
+    if (sequences[i].size() < 2) continue;
+    engine.add({.tokens = sequences[i],
+                .score_from = 1,
+                .on_scores = [&result, i](std::span<const TokenScore> scores) {
+                  for (const TokenScore& score : scores) result[i].push_back(score.logprob);
+                }});
   }
-  return weights[count - 1].second;
+  engine.run_all();
+  return result;
 }
 
 void generate_tokens(const ModelSource& source, Device& device, std::vector<int32_t> prompt,
@@ -163,28 +217,24 @@ void generate_tokens(const ModelSource& source, Device& device, std::vector<int3
   const DecoderConfig& config = source.config();
   check_tokens(config, prompt, 0);
   const int64_t limit =
-      std::min(static_cast<int64_t>(prompt.size()) + options.max_tokens, text_limit(config).tokens);
-  InferenceModel model(source, device, DecoderPurpose::kGenerate, padded_length(config, limit));
-  const Philox philox(options.seed, RandomPurpose::kSampling, 0, 0);
-  std::vector<float> logits(static_cast<size_t>(config.vocab_size));
-  constexpr float kNever = -std::numeric_limits<float>::infinity();
-  std::vector<int32_t> padding;
-  for (int32_t id = 0; options.has_token && id < config.vocab_size; ++id) {
-    if (!options.has_token(id)) padding.push_back(id);
+      std::min(std::ssize(prompt) + options.max_tokens, text_limit(config).tokens);
+  if (has_tables_of_its_own(config, limit)) {
+    return generate_without_cache(source, device, std::move(prompt), options, emit);
   }
-  while (static_cast<int64_t>(prompt.size()) < limit) {
-    model.executor().upload_scalar<int32_t>("last_row", static_cast<int32_t>(prompt.size()) - 1);
-    model.run(prompt);
-    model.executor().download("logits", logits.data(), config.vocab_size * 4);
-    for (const int32_t id : padding) logits[static_cast<size_t>(id)] = kNever;
-    const int32_t token =
-        sample_token(logits, options.temperature, options.top_p,
-                     Philox::to_uniform(philox.word(prompt.size())), options.top_k);
-    const auto& ends = options.eos_ids;
-    if (std::find(ends.begin(), ends.end(), token) != ends.end()) return;
-    prompt.push_back(token);
-    emit(token);
-  }
+  const int64_t max_new_tokens = limit - std::ssize(prompt);
+  if (max_new_tokens <= 0) return;
+  TextEngine engine(source, device,
+                    {.compute_dtype = source.dtype(), .max_positions = limit, .max_sequences = 1});
+  const std::vector<int32_t> never = ids_without_token(config, options);
+  engine.add({.tokens = std::move(prompt),
+              .max_new_tokens = max_new_tokens,
+              .sampling = sampling_of(options, never),
+              .on_token = [&](int32_t token) {
+                if (ends_text(options, token)) return false;
+                emit(token);
+                return true;
+              }});
+  engine.run_all();
 }
 
 }  // namespace skein

@@ -15,8 +15,9 @@ namespace skein {
 // The natural log of each token's probability given those before it; the first entry of each list
 // has no context and is NaN.
 //
-// Computed in fp32 whatever the weights are stored as, so that results can be compared; one
-// sequence at a time. Programs are planned per length, rounded up to a multiple of 64.
+// Computed in fp32 whatever the weights are stored as, so that results can be compared. What
+// sequences begin with is read once (engine.h). Of a text so long that the model's RoPE changes
+// with its length, each length has a program of its own and nothing is kept.
 // Errors  kInvalid for an empty list, an id outside the vocabulary or a list longer than
 //         max_position_embeddings or sliding_window (text_limit)
 std::vector<std::vector<float>> score_tokens(const ModelSource& source, Device& device,
@@ -38,10 +39,5 @@ struct GenerateOptions {
 // passed to `emit` at once.
 void generate_tokens(const ModelSource& source, Device& device, std::vector<int32_t> prompt,
                      const GenerateOptions& options, const std::function<void(int32_t)>& emit);
-
-// Draws from softmax(logits / temperature) cut to the smallest set of tokens whose probabilities
-// reach top_p, of the top_k likeliest (0: of all); `uniform` in (0, 1].
-int32_t sample_token(std::span<const float> logits, double temperature, double top_p, float uniform,
-                     int64_t top_k = 0);
 
 }  // namespace skein

@@ -31,6 +31,8 @@ std::string_view role_name(Role role) {
       return "optimizer";
     case Role::kInput:
       return "input";
+    case Role::kCache:
+      return "cache";
     case Role::kRounded:
       return "rounded";
   }

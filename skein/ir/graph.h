@@ -21,8 +21,9 @@ inline constexpr ValueId kNoValue = -1;
 
 // The kind of a graph input, which decides its arena. Values that nodes produce are activations, or
 // share the storage of such an input.
-// kRounded: what is made of weights at the beginning of a step; not saved.
-enum class Role { kActivation, kParameter, kGradient, kOptimizer, kInput, kRounded };
+// kRounded: what is made of weights at the beginning of a step; not saved. kCache: what a forward
+// pass leaves for later ones.
+enum class Role { kActivation, kParameter, kGradient, kOptimizer, kInput, kRounded, kCache };
 std::string_view role_name(Role role);
 
 enum class Phase { kForward, kBackward, kUpdate };

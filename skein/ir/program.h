@@ -22,8 +22,9 @@ enum class Arena {
   kWorkspace,        // everything else and kernels' scratch; values share memory over time
   kHostActivations,  // kept as well, but in host memory: outputs of `stash` (ops/offload)
   kRounded,          // weights rounded to 8 bits, made anew in every step (ops/linear)
+  kCache,            // keys and values of texts that are being read (ops/paged_attention)
 };
-inline constexpr int kNumArenas = 8;
+inline constexpr int kNumArenas = 9;
 std::string_view arena_name(Arena arena);
 
 using ArenaBytes = std::array<int64_t, kNumArenas>;

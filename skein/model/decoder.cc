@@ -297,6 +297,12 @@ std::vector<DecoderTable> decoder_tables(const DecoderConfig& config, int64_t nu
   return config.family->tables(config, num_positions);
 }
 
+std::string packed_name(std::string_view weight) { return std::string(weight) + ".packed"; }
+
+bool is_product_weight(const DecoderConfig& config, const ParameterSpec& spec) {
+  return spec.shape.rank() == 2 && (!spec.is_embedding || config.tie_word_embeddings);
+}
+
 int64_t padded_vocabulary(const DecoderConfig& config, int64_t vocabulary_ranks) {
   return round_up(config.vocab_size, vocabulary_ranks);
 }

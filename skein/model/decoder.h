@@ -36,11 +36,17 @@ inline constexpr const char* kTokens = "tokens";                   // i32[T]
 inline constexpr const char* kLabels = "labels";                   // i32[T]
 inline constexpr const char* kPositions = "positions";             // i32[T], within a document
 inline constexpr const char* kAttentionStart = "attention_start";  // i32[T], begin of the document
-inline constexpr const char* kHeadInput = "final";                 // output of the last norm
-inline constexpr const char* kLossSum = "loss_sum";                // f64[exact_sum::kBins]
-inline constexpr const char* kLastRow = "last_row";                // i32[1]
-inline constexpr const char* kTokenLoss = "token_loss";            // f32[T]: -log p of each label
-inline constexpr const char* kLogits = "logits";                   // f32[1, V] of the last row
+inline constexpr const char* kSequence = "sequence";   // i32[T], a row of `pages`; -1: no token
+inline constexpr const char* kPages = "pages";         // i32[sequences, pages of one]
+inline constexpr const char* kHeadRows = "head_rows";  // i32[H], the tokens whose logits are wanted
+inline constexpr const char* kHeadLabels = "head_labels";  // i32[H]
+inline constexpr const char* kLogProb = "logprob";         // f32[H], of the labels
+inline constexpr const char* kBest = "best";               // i32[H], the likeliest tokens
+inline constexpr const char* kHeadInput = "final";         // output of the last norm
+inline constexpr const char* kLossSum = "loss_sum";        // f64[exact_sum::kBins]
+inline constexpr const char* kLastRow = "last_row";        // i32[1]
+inline constexpr const char* kTokenLoss = "token_loss";    // f32[T]: -log p of each label
+inline constexpr const char* kLogits = "logits";           // f32[1, V] of the last row
 // Parameters that every decoder has; kHeadWeight only if it is not tied to the embedding.
 inline constexpr const char* kEmbeddingWeight = "model.embed_tokens.weight";
 inline constexpr const char* kHeadWeight = "lm_head.weight";
@@ -117,6 +123,18 @@ enum class DecoderPurpose {
   kTrain,     // output: kLossSum, to which the micro-batch's loss is added
   kScore,     // output: kTokenLoss
   kGenerate,  // output: kLogits
+  kServe,     // outputs: kLogits, kLogProb and kBest of the rows of kHeadRows
+};
+
+// The cache of keys and values that kServe reads and extends (ops/paged_attention).
+struct DecoderCache {
+  int64_t num_pages = 0;
+  int64_t page_size = 0;         // positions
+  int64_t num_sequences = 0;     // that a program can attend to
+  int64_t pages_a_sequence = 0;  // at most
+  int64_t head_rows = 0;         // whose logits a program gives
+
+  int64_t num_positions() const { return pages_a_sequence * page_size; }
 };
 
 struct DecoderOptions {
@@ -135,7 +153,15 @@ struct DecoderOptions {
   // Ranks that the vocabulary will be split over. Where they do not divide it, the embedding and
   // the head have rows of zeros behind those of the model, to which the loss pays no heed.
   int64_t vocabulary_ranks = 1;
+  DecoderCache cache = {};  // of kServe
+  // Weights of products are the parameters "<name>.packed" (ops/packed_linear).
+  bool packed_weights = false;
 };
+
+// The parameter that holds a weight for ops/packed_linear, and whether a graph with packed weights
+// has it.
+std::string packed_name(std::string_view weight);
+bool is_product_weight(const DecoderConfig& config, const ParameterSpec& spec);
 
 // A graph input that depends only on the model and on the length of the texts, which in training is
 // that of a row: uploaded once, whole on every rank.

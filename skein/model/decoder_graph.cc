@@ -9,12 +9,15 @@
 #include "skein/ops/attention/attention.h"
 #include "skein/ops/embedding/embedding.h"
 #include "skein/ops/linear/linear.h"
+#include "skein/ops/packed_linear/packed_linear.h"
+#include "skein/ops/paged_attention/paged_attention.h"
 #include "skein/ops/rope/rope.h"
 #include "skein/ops/softmax_cross_entropy/softmax_cross_entropy.h"
 #include "skein/ops/split/split.h"
 #include "skein/ops/sum/sum.h"
 #include "skein/ops/swiglu/swiglu.h"
 #include "skein/ops/take_rows/take_rows.h"
+#include "skein/ops/token_scores/token_scores.h"
 
 namespace skein {
 namespace {
@@ -35,25 +38,45 @@ DecoderGraph::DecoderGraph(Graph& graph, const DecoderConfig& config, const Deco
       num_tokens_(options.sequences * options.sequence_length) {}
 
 ValueId DecoderGraph::embed() {
-  for (const ParameterSpec& spec : parameter_specs(config_)) {
-    Shape shape = spec.shape;
-    if (spec.is_vocabulary) {
-      shape.set_dim(0, padded_vocabulary(config_, options_.vocabulary_ranks));
-    }
-    graph_.add_input(Role::kParameter, spec.name,
-                     TensorType::replicated(options_.compute_dtype, shape, graph_.mesh()));
-  }
+  for (const ParameterSpec& spec : parameter_specs(config_)) add_parameter(spec);
   const ValueId tokens = token_input(decoder_names::kTokens);
   positions_ = token_input(decoder_names::kPositions);
-  attention_start_ = token_input(decoder_names::kAttentionStart);
-  for (const DecoderTable& table : decoder_tables(config_, options_.sequence_length)) {
+  const bool serves = options_.purpose == DecoderPurpose::kServe;
+  if (serves) {
+    sequence_ = token_input(decoder_names::kSequence);
+    pages_ = input(decoder_names::kPages, DType::kI32,
+                   {options_.cache.num_sequences, options_.cache.pages_a_sequence});
+  } else {
+    attention_start_ = token_input(decoder_names::kAttentionStart);
+  }
+  const int64_t positions = serves ? options_.cache.num_positions() : options_.sequence_length;
+  for (const DecoderTable& table : decoder_tables(config_, positions)) {
     tables_[table.name] = input(table.name, DType::kF32, table.shape);
   }
   graph_.set_scope(Scope::before_layers());
   return embedding(graph_, tokens, parameter(kEmbeddingWeight), "x");
 }
 
+// Of a packed weight nothing but the packed words; of a tied embedding both.
+void DecoderGraph::add_parameter(const ParameterSpec& spec) {
+  const auto add = [&](const std::string& name, DType dtype, Shape shape) {
+    return graph_.add_input(Role::kParameter, name,
+                            TensorType::replicated(dtype, std::move(shape), graph_.mesh()));
+  };
+  Shape shape = spec.shape;
+  if (spec.is_vocabulary) {
+    shape.set_dim(0, padded_vocabulary(config_, options_.vocabulary_ranks));
+  }
+  const bool is_packed = options_.packed_weights && is_product_weight(config_, spec);
+  if (is_packed) {
+    const int64_t words = packed_weight_words(options_.compute_dtype, shape.dim(0), shape.dim(1));
+    packed_rows_[add(packed_name(spec.name), DType::kI32, {words})] = shape.dim(0);
+  }
+  if (!is_packed || spec.is_embedding) add(spec.name, options_.compute_dtype, shape);
+}
+
 ValueId DecoderGraph::finish(ValueId x) {
+  if (options_.purpose == DecoderPurpose::kServe) return serve(x);
   const ValueId result = options_.purpose == DecoderPurpose::kGenerate ? last_logits(x) : loss(x);
   graph_.set_scope({});
   graph_.mark_output(result);
@@ -87,6 +110,14 @@ std::vector<ValueId> DecoderGraph::project(ValueId x, const std::string& prefix,
                                            const std::vector<std::string>& names, bool with_bias) {
   std::vector<ValueId> weights, biases;
   std::vector<std::string> outputs;
+  if (options_.packed_weights) {
+    for (const std::string& name : names) {
+      const std::string full = prefix + name;
+      const ValueId bias = with_bias ? parameter(full + ".bias") : kNoValue;
+      biases.push_back(packed_product(x, prefix_ + full + ".weight", bias, label(name), false));
+    }
+    return biases;
+  }
   for (const std::string& name : names) {
     weights.push_back(parameter(prefix + name + ".weight"));
     if (with_bias) biases.push_back(parameter(prefix + name + ".bias"));
@@ -104,6 +135,7 @@ ValueId DecoderGraph::project_out(ValueId x, const std::string& prefix, const st
 ValueId DecoderGraph::rotary_attention(ValueId q, ValueId k, ValueId v) {
   const auto [rotated_q, rotated_k] =
       rope(graph_, q, k, positions_, table(kRopeTable), config_.head_dim, label("q"), label("k"));
+  if (options_.purpose == DecoderPurpose::kServe) return cached_attention(rotated_q, rotated_k, v);
   AttentionAttrs attrs;
   attrs.heads = config_.num_attention_heads;
   attrs.kv_heads = config_.num_key_value_heads;
@@ -114,6 +146,25 @@ ValueId DecoderGraph::rotary_attention(ValueId q, ValueId k, ValueId v) {
   attrs.repeatable = options_.repeatable;
   attrs.scale = 1.0 / std::sqrt(static_cast<double>(config_.head_dim));
   return attention(graph_, rotated_q, rotated_k, v, attention_start_, attrs, label("attention")).o;
+}
+
+ValueId DecoderGraph::cached_attention(ValueId q, ValueId k, ValueId v) {
+  const DecoderCache& cache = options_.cache;
+  PagedAttentionAttrs attrs;
+  attrs.heads = config_.num_attention_heads;
+  attrs.kv_heads = config_.num_key_value_heads;
+  attrs.head_dim = config_.head_dim;
+  attrs.page_size = cache.page_size;
+  attrs.scale = 1.0 / std::sqrt(static_cast<double>(config_.head_dim));
+  const Shape pages = {cache.num_pages, config_.key_value_size() * cache.page_size};
+  const auto pool = [&](const char* name) {
+    return graph_.add_input(Role::kCache, label(name),
+                            TensorType::replicated(options_.compute_dtype, pages, graph_.mesh()));
+  };
+  const ValueId keys = pool("cached_keys"), values = pool("cached_values");
+  return paged_attention(graph_, q, k, v, keys, values, sequence_, positions_, pages_, attrs,
+                         label("attention"))
+      .o;
 }
 
 ValueId DecoderGraph::gated_mlp(ValueId x, const std::string& prefix, bool with_bias) {
@@ -133,6 +184,33 @@ ValueId DecoderGraph::token_input(const std::string& name) {
 
 ValueId DecoderGraph::head_weight() const {
   return parameter(config_.tie_word_embeddings ? kEmbeddingWeight : kHeadWeight);
+}
+
+ValueId DecoderGraph::packed_product(ValueId x, const std::string& weight, ValueId bias,
+                                     const std::string& name, bool f32_output) {
+  const ValueId packed = graph_.find(packed_name(weight));
+  const auto rows = packed_rows_.find(packed);
+  if (rows == packed_rows_.end()) {
+    fail(ErrorCode::kInternal, "the model has no packed weight '{}'", weight);
+  }
+  return packed_linear(graph_, x, packed, bias, rows->second, name, f32_output);
+}
+
+ValueId DecoderGraph::serve(ValueId x) {
+  const int64_t rows = options_.cache.head_rows;
+  const ValueId wanted = input(decoder_names::kHeadRows, DType::kI32, {rows});
+  const ValueId labels = input(decoder_names::kHeadLabels, DType::kI32, {rows});
+  const ValueId taken = take_rows(graph_, x, wanted, "head.x");
+  const std::string weight = config_.tie_word_embeddings ? kEmbeddingWeight : kHeadWeight;
+  const ValueId logits =
+      options_.packed_weights
+          ? packed_product(taken, weight, kNoValue, decoder_names::kLogits, true)
+          : linear(graph_, taken, {head_weight()}, {}, {decoder_names::kLogits}, true)[0];
+  const TokenScores scores =
+      token_scores(graph_, logits, labels, decoder_names::kLogProb, decoder_names::kBest);
+  graph_.set_scope({});
+  for (const ValueId output : {logits, scores.logprob, scores.best}) graph_.mark_output(output);
+  return logits;
 }
 
 ValueId DecoderGraph::last_logits(ValueId x) {

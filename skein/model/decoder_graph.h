@@ -65,6 +65,11 @@ class DecoderGraph {
  private:
   ValueId input(const std::string& name, DType dtype, Shape shape);
   ValueId token_input(const std::string& name);
+  void add_parameter(const ParameterSpec& spec);
+  ValueId packed_product(ValueId x, const std::string& weight, ValueId bias,
+                         const std::string& name, bool f32_output);
+  ValueId cached_attention(ValueId q, ValueId k, ValueId v);
+  ValueId serve(ValueId x);
   ValueId head_weight() const;
   ValueId last_logits(ValueId x);
   ValueId loss(ValueId x);
@@ -76,9 +81,12 @@ class DecoderGraph {
   int64_t num_tokens_;
   ValueId positions_ = kNoValue;
   ValueId attention_start_ = kNoValue;
+  ValueId sequence_ = kNoValue;
+  ValueId pages_ = kNoValue;
   std::map<std::string, ValueId> tables_;
-  std::string prefix_;  // of parameter names
-  std::string label_;   // of value names
+  std::map<ValueId, int64_t> packed_rows_;  // of each packed weight
+  std::string prefix_;                      // of parameter names
+  std::string label_;                       // of value names
 };
 
 // The rotary table, an input that rotary_attention reads.

@@ -16,6 +16,7 @@
 #include "skein/objects/store.h"
 #include "skein/ops/optimizer.h"
 #include "skein/weights/initialize.h"
+#include "skein/weights/packed_weights.h"
 #include "skein/weights/source_names.h"
 
 namespace skein {
@@ -348,6 +349,10 @@ void ModelSource::load_parameters(const DecoderConfig& model, Executor& executor
   const std::vector<ParameterSpec> specs = parameter_specs(model);
   for (const ParameterSpec& spec : specs) check_shape(spec.name, spec.shape);
   for (const ParameterSpec& spec : specs) {
+    fill_packed_weight(executor, spec,
+                       [&](const Box& box, DType dtype, std::span<std::byte> target) {
+                         read(spec.name, box, dtype, target);
+                       });
     if (!executor.has(spec.name)) continue;
     fill_parameter(executor, spec, [&](const Box& piece, std::span<float> values) {
       read(spec.name, piece, DType::kF32, std::as_writable_bytes(values));

@@ -20,6 +20,8 @@ Arena arena_of(Role role) {
       return Arena::kOptimizer;
     case Role::kInput:
       return Arena::kInputs;
+    case Role::kCache:
+      return Arena::kCache;
     case Role::kRounded:
       return Arena::kRounded;
     case Role::kActivation:
@@ -152,12 +154,20 @@ class GraphPlanner {
       if (!is_persistent(static_cast<ValueId>(id))) continue;
       const auto [entry, fresh] = set_.named.emplace(value.name, operand(static_cast<int>(id)));
       set_.types.emplace(value.name, value.type);
-      if (!fresh && !(entry->second.shape == operand(static_cast<int>(id)).shape &&
-                      entry->second.dtype == value.type.dtype)) {
+      if (!fresh && !(has_rows_of(entry->second, operand(static_cast<int>(id))))) {
         fail(ErrorCode::kInternal, "two graphs disagree about '{}': {} and {}", value.name,
              entry->second.shape.to_string(), value.type.shape.to_string());
       }
     }
+  }
+
+  // Whether `now` is `known`, or its first rows.
+  static bool has_rows_of(const Operand& known, const Operand& now) {
+    if (known.dtype != now.dtype || known.shape.rank() != now.shape.rank()) return false;
+    if (now.shape.rank() == 0) return true;
+    Shape rows = known.shape;
+    rows.set_dim(0, now.shape.dim(0));
+    return rows == now.shape && now.shape.dim(0) <= known.shape.dim(0);
   }
 
   // Those of what the host gives a micro-batch, where two of them are at work at once.

@@ -55,6 +55,7 @@ OrderedJson allocated_to_json(const ArenaBytes& arena_bytes, int64_t snapshot_by
                               int64_t loader_bytes) {
   OrderedJson json = OrderedJson::object();
   for (int i = 0; i < kNumArenas; ++i) {
+    if (static_cast<Arena>(i) == Arena::kCache) continue;  // training has none
     json[std::string(arena_name(static_cast<Arena>(i)))] = arena_bytes[i];
   }
   json["snapshot"] = snapshot_bytes;

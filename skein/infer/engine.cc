@@ -1,0 +1,260 @@
+#include "skein/infer/engine.h"
+
+#include <algorithm>
+
+#include "skein/base/error.h"
+#include "skein/base/text/units.h"
+#include "skein/weights/init_source.h"
+#include "skein/weights/initialize.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kPageSize = 16;  // positions: little is read twice where texts part
+// Of those that wait, how many may go before one that does not fit yet.
+constexpr int64_t kMostPassedOver = 64;
+
+void check_request(const DecoderConfig& config, const TextRequest& request, int64_t limit) {
+  const auto length = std::ssize(request.tokens);
+  if (length == 0) fail(ErrorCode::kInvalid, "a text is empty: expected at least one token");
+  if (length + request.max_new_tokens > limit) {
+    fail(ErrorCode::kInvalid,
+         "a text has {} tokens and may get {} more: expected at most {} in all", length,
+         request.max_new_tokens, limit);
+  }
+  for (const int32_t token : request.tokens) {
+    if (token < 0 || token >= config.vocab_size) {
+      fail(ErrorCode::kInvalid, "a text has the token id {}: expected 0 to {}", token,
+           config.vocab_size - 1);
+    }
+  }
+}
+
+}  // namespace
+
+struct TextEngine::Text {
+  TextRequest request;
+  std::vector<int32_t> tokens;  // the request's and the new ones
+  TextPages pages;
+  int32_t row = 0;
+  int64_t num_read = 0;  // whose keys and values are in the cache
+  int64_t num_new = 0;
+  std::vector<TokenScore> scores;
+  bool is_done = false;
+
+  bool continues() const { return request.max_new_tokens > 0; }
+  // Whose keys and values or logits are needed: the last token of a text that is only scored tells
+  // nothing.
+  int64_t num_to_read() const { return std::ssize(tokens) - (continues() ? 0 : 1); }
+  bool wants_logits(int64_t position) const {
+    const bool scores_next = request.score_from > 0 && position + 1 >= request.score_from &&
+                             position + 1 < std::ssize(request.tokens);
+    return scores_next || (continues() && position + 1 == std::ssize(tokens));
+  }
+};
+
+// What a step reads.
+class TextEngine::Batch {
+ public:
+  explicit Batch(const ServingLayout& layout)
+      : most_tokens(layout.max_tokens),
+        most_rows(layout.max_head_rows),
+        tokens(static_cast<size_t>(layout.max_tokens), 0),
+        positions(tokens.size(), 0),
+        sequences(tokens.size(), -1),
+        head_rows(static_cast<size_t>(layout.head_rows(layout.max_tokens)), 0),
+        labels(head_rows.size(), -1) {}
+
+  struct HeadRow {
+    Text* text;
+    int64_t position;  // of the token whose logits it has
+  };
+  const int64_t most_tokens, most_rows;
+  std::vector<int32_t> tokens, positions, sequences, head_rows, labels;
+  int64_t size = 0;
+  std::vector<HeadRow> wanted;
+  std::vector<Text*> texts;
+};
+
+ServingLayout engine_layout(const DecoderConfig& model, const EngineOptions& options) {
+  ServingLayout layout;
+  layout.page_size = kPageSize;
+  layout.max_tokens = options.max_tokens;
+  layout.max_head_rows = std::min<int64_t>(options.max_tokens, layout.max_head_rows);
+  layout.max_sequences = options.max_sequences;
+  layout.max_positions = std::min(options.max_positions, text_limit(model).tokens);
+  const int64_t of_a_text = layout.pages_of(layout.max_positions);
+  layout.num_pages = of_a_text * options.max_sequences;
+  if (options.cache_bytes > 0) {
+    const int64_t fit = options.cache_bytes / layout.page_bytes(model, options.compute_dtype);
+    layout.num_pages = std::clamp(fit, of_a_text, layout.num_pages);
+  }
+  return layout;
+}
+
+TextEngine::TextEngine(const ModelSource& source, Device& device, const EngineOptions& options)
+    : config_(source.config()),
+      layout_(engine_layout(config_, options)),
+      programs_(serving_programs(config_, options.compute_dtype, layout_, device.kernels())),
+      executor_(device, programs_),
+      pool_(layout_.num_pages, layout_.page_size),
+      rows_(static_cast<size_t>(layout_.max_sequences)),
+      page_table_(rows_.size() * static_cast<size_t>(layout_.pages_of(layout_.max_positions)), -1) {
+  check_tensors(source, config_);
+  source.load_parameters(config_, executor_);
+  upload_tables(executor_, config_, layout_.pages_of(layout_.max_positions) * layout_.page_size,
+                layout_.max_positions);
+}
+
+TextEngine::~TextEngine() = default;
+
+int64_t TextEngine::num_running() const { return std::ssize(order_); }
+
+void TextEngine::add(TextRequest request) {
+  check_request(config_, request, layout_.max_positions);
+  waiting_.push_back(std::move(request));
+}
+
+bool TextEngine::step() {
+  admit();
+  Batch batch(layout_);
+  fill(batch);
+  if (batch.size > 0) {
+    run(batch);
+    take_results(batch);
+  }
+  for (size_t i = 0; i < order_.size();) {
+    order_[i]->is_done ? end(*order_[i]) : static_cast<void>(++i);
+  }
+  return batch.size > 0 || !order_.empty() || !waiting_.empty();
+}
+
+void TextEngine::admit() {
+  int64_t passed_over = 0;
+  for (auto request = waiting_.begin(); request != waiting_.end();) {
+    const auto row = std::find(rows_.begin(), rows_.end(), nullptr);
+    if (row == rows_.end() || passed_over > kMostPassedOver) return;
+    const auto length = std::ssize(request->tokens);
+    const int64_t first_needed = request->score_from > 0 ? request->score_from - 1 : length - 1;
+    auto pages = pool_.take(request->tokens, length + request->max_new_tokens, first_needed);
+    if (!pages) {
+      ++passed_over;
+      ++request;
+      continue;
+    }
+    auto text = std::make_unique<Text>();
+    text->request = std::move(*request);
+    request = waiting_.erase(request);
+    text->tokens = text->request.tokens;
+    text->pages = std::move(*pages);
+    text->row = static_cast<int32_t>(row - rows_.begin());
+    text->num_read = text->pages.num_shared;
+    text->is_done = text->num_read >= text->num_to_read();  // one token, of which nothing is asked
+    counts_.tokens_shared += text->num_read;
+    const size_t begin = text->row * (page_table_.size() / rows_.size());
+    std::copy(text->pages.pages.begin(), text->pages.pages.end(), page_table_.begin() + begin);
+    table_changed_ = true;
+    order_.push_back(text.get());
+    *row = std::move(text);
+  }
+}
+
+// Texts that are being continued come first: nobody waits for another's prompt.
+void TextEngine::fill(Batch& batch) {
+  const auto is_next = [](const Text& text) {
+    return text.num_new > 0 && text.num_read + 1 == std::ssize(text.tokens);
+  };
+  for (const bool continued : {true, false}) {
+    for (Text* text : order_) {
+      if (!text->is_done && is_next(*text) == continued && add_piece(*text, batch)) {
+        batch.texts.push_back(text);
+      }
+    }
+  }
+}
+
+bool TextEngine::add_piece(Text& text, Batch& batch) const {
+  const int64_t before = batch.size;
+  for (int64_t at = text.num_read; at < text.num_to_read() && batch.size < batch.most_tokens;
+       ++at) {
+    if (text.wants_logits(at)) {
+      if (std::ssize(batch.wanted) == batch.most_rows) break;
+      const size_t head = batch.wanted.size();
+      batch.head_rows[head] = static_cast<int32_t>(batch.size);
+      const bool has_label = at + 1 < std::ssize(text.tokens);
+      batch.labels[head] = has_label ? text.tokens[static_cast<size_t>(at + 1)] : -1;
+      batch.wanted.push_back({&text, at});
+    }
+    const auto i = static_cast<size_t>(batch.size++);
+    batch.tokens[i] = text.tokens[static_cast<size_t>(at)];
+    batch.positions[i] = static_cast<int32_t>(at);
+    batch.sequences[i] = text.row;
+  }
+  text.num_read += batch.size - before;
+  return batch.size > before;
+}
+
+void TextEngine::run(const Batch& batch) {
+  const auto upload = [&](const char* name, const std::vector<int32_t>& values) {
+    executor_.upload(name, values.data(), std::ssize(values) * 4);
+  };
+  upload(decoder_names::kTokens, batch.tokens);
+  upload(decoder_names::kPositions, batch.positions);
+  upload(decoder_names::kSequence, batch.sequences);
+  upload(decoder_names::kHeadRows, batch.head_rows);
+  upload(decoder_names::kHeadLabels, batch.labels);
+  if (table_changed_) upload(decoder_names::kPages, page_table_);
+  table_changed_ = false;
+  const std::vector<int64_t> counts = layout_.token_counts();
+  const int64_t needed = *std::lower_bound(counts.begin(), counts.end(), batch.size);
+  executor_.run(read_program(needed));
+  ++counts_.steps;
+  counts_.tokens_read += batch.size;
+}
+
+void TextEngine::take_results(const Batch& batch) {
+  for (Text* text : batch.texts) {
+    pool_.note_read(text->pages, std::min(text->num_read, std::ssize(text->request.tokens)));
+  }
+  const size_t rows = batch.head_rows.size();
+  std::vector<float> logprob(rows);
+  std::vector<int32_t> best(rows);
+  executor_.download(decoder_names::kLogProb, logprob.data(), std::ssize(logprob) * 4);
+  executor_.download(decoder_names::kBest, best.data(), std::ssize(best) * 4);
+  for (size_t row = 0; row < batch.wanted.size(); ++row) {
+    const auto& [text, position] = batch.wanted[row];
+    if (batch.labels[row] >= 0) text->scores.push_back({logprob[row], best[row]});
+    if (text->continues() && position + 1 == std::ssize(text->tokens)) {
+      sample(*text, static_cast<int64_t>(row), best[row]);
+    }
+  }
+  for (Text* text : batch.texts) {
+    text->is_done = text->is_done || text->num_read >= text->num_to_read();
+  }
+}
+
+void TextEngine::sample(Text& text, int64_t head_row, int32_t best) {
+  const SamplingOptions& sampling = text.request.sampling;
+  int32_t token = best;
+  if (sampling.temperature > 0 || !sampling.never.empty()) {
+    const View logits = executor_.view(decoder_names::kLogits);
+    logits_.resize(static_cast<size_t>(config_.vocab_size));
+    const float* row = logits.as<const float>() + head_row * logits.row_stride;
+    executor_.device().download(logits_.data(), row, config_.vocab_size * 4);
+    token = next_token(logits_, best, sampling, std::ssize(text.tokens));
+  }
+  ++counts_.tokens_made;
+  const bool goes_on = text.request.on_token(token);
+  text.tokens.push_back(token);
+  text.is_done = !goes_on || ++text.num_new == text.request.max_new_tokens;
+}
+
+void TextEngine::end(Text& text) {
+  pool_.give_back(text.pages);
+  order_.erase(std::find(order_.begin(), order_.end(), &text));
+  const std::unique_ptr<Text> ended = std::move(rows_[static_cast<size_t>(text.row)]);
+  if (ended->request.on_scores) ended->request.on_scores(ended->scores);
+  if (ended->request.on_end) ended->request.on_end();
+}
+
+}  // namespace skein

@@ -1,0 +1,113 @@
+// Reads and continues many texts at once: continuous batching over a paged cache of keys and
+// values.
+//
+// Step     one program reads up to ServingLayout::max_tokens tokens: one of each text that is being
+//          continued, then pieces of the texts that are still being read, in the order in which
+//          they came. A text joins as soon as there are a row and pages for all of it, and leaves
+//          when it ends
+// Shared   what several texts begin with is read once (PagePool)
+// Bits     on CPUs a text gets the same tokens and log-probabilities in any company, and in any
+//          pieces (compile/serving_programs.h)
+// Memory   planned: plan() says it before anything is allocated
+// Threads  one
+// Errors   kInvalid for a text that is empty, too long, or has an id outside the vocabulary; the
+//          message says both numbers
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "skein/compile/serving_programs.h"
+#include "skein/infer/page_pool.h"
+#include "skein/infer/sampling.h"
+#include "skein/runtime/executor.h"
+#include "skein/weights/model_source.h"
+
+namespace skein {
+
+// What the model says of one token of a text, given those before it.
+struct TokenScore {
+  float logprob = 0;  // its natural log-probability
+  int32_t best = 0;   // the likeliest token in its place
+};
+
+struct TextRequest {
+  std::vector<int32_t> tokens;
+  // Scores the tokens from this one on, counted from 0; 0: none.
+  int64_t score_from = 0;
+  std::function<void(std::span<const TokenScore>)> on_scores = {};
+  // Continues the text by so many tokens at most.
+  int64_t max_new_tokens = 0;
+  SamplingOptions sampling = {};
+  // A new token; returns whether to go on. What ends a text is the caller's: an end-of-text token
+  // too.
+  std::function<bool(int32_t)> on_token = {};
+  // It has all that it asked for.
+  std::function<void()> on_end = {};
+};
+
+struct EngineOptions {
+  DType compute_dtype = DType::kF32;
+  int64_t max_positions = 0;   // of a text; at most text_limit()
+  int64_t max_sequences = 64;  // texts at a time
+  int64_t cache_bytes = 0;     // 0: room for max_sequences texts of max_positions
+  int64_t max_tokens = 512;    // that a step reads
+};
+
+// Of what lies in the arenas of an engine.
+ServingLayout engine_layout(const DecoderConfig& model, const EngineOptions& options);
+
+class TextEngine {
+ public:
+  TextEngine(const ModelSource& source, Device& device, const EngineOptions& options);
+  ~TextEngine();
+  TextEngine(const TextEngine&) = delete;
+  TextEngine& operator=(const TextEngine&) = delete;
+
+  void add(TextRequest request);
+  // Runs one program; false: there was nothing to do.
+  bool step();
+  void run_all() {
+    while (step()) {
+    }
+  }
+
+  int64_t num_waiting() const { return std::ssize(waiting_); }
+  int64_t num_running() const;
+  const ProgramSet& programs() const { return programs_; }
+
+  struct Counts {
+    int64_t steps = 0, tokens_read = 0, tokens_shared = 0, tokens_made = 0;
+  };
+  const Counts& counts() const { return counts_; }
+
+ private:
+  struct Text;
+  class Batch;
+  void admit();
+  void fill(Batch& batch);
+  bool add_piece(Text& text, Batch& batch) const;
+  void run(const Batch& batch);
+  void take_results(const Batch& batch);
+  void sample(Text& text, int64_t head_row, int32_t best);
+  void end(Text& text);
+
+  const DecoderConfig config_;
+  const ServingLayout layout_;
+  const ProgramSet programs_;
+  Executor executor_;
+  PagePool pool_;
+  std::deque<TextRequest> waiting_;
+  std::vector<std::unique_ptr<Text>> rows_;  // of the page table; null: free
+  std::vector<Text*> order_;                 // those of rows_, as they came
+  std::vector<int32_t> page_table_;
+  bool table_changed_ = true;
+  std::vector<float> logits_;
+  Counts counts_;
+};
+
+}  // namespace skein

@@ -1,0 +1,181 @@
+// Texts are read and continued with the same bits in any company, in any pieces, with shared pages
+// or none, and with the cache as without it.
+#include "skein/infer/engine.h"
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <random>
+
+#include "skein/backends/backend.h"
+#include "tests/testing.h"
+
+namespace skein {
+namespace {
+
+using testing::HasSubstr;
+
+const fs::path& model() {
+  static const TinyJob job;
+  static const fs::path run = [] {
+    job.trained("model", {"run.steps=30", "precision.mode=bf16-sr"});
+    return job.run("model");
+  }();
+  return run;
+}
+
+std::vector<int32_t> random_text(uint32_t seed, size_t size) {
+  std::mt19937 random(seed);
+  std::vector<int32_t> tokens(size);
+  for (int32_t& token : tokens) token = static_cast<int32_t>(random() % 320);
+  return tokens;
+}
+
+// What an engine gives each text.
+struct Given {
+  std::vector<TokenScore> scores;
+  std::vector<int32_t> tokens;
+};
+bool operator==(const Given& a, const Given& b) {
+  const auto same = [](const TokenScore& x, const TokenScore& y) {
+    return std::bit_cast<uint32_t>(x.logprob) == std::bit_cast<uint32_t>(y.logprob) &&
+           x.best == y.best;
+  };
+  return a.tokens == b.tokens &&
+         std::equal(a.scores.begin(), a.scores.end(), b.scores.begin(), b.scores.end(), same);
+}
+
+class Engine : public testing::TestWithParam<DType> {
+ protected:
+  Engine() : source_(model()), device_(make_device({.kind = "cpu"})) {}
+
+  std::vector<Given> run(const std::vector<TextRequest>& requests, EngineOptions options) {
+    options.compute_dtype = GetParam();
+    options.max_positions = 200;
+    TextEngine engine(source_, *device_, options);
+    std::vector<Given> given(requests.size());
+    for (size_t i = 0; i < requests.size(); ++i) {
+      TextRequest request = requests[i];
+      request.on_scores = [&given, i](std::span<const TokenScore> scores) {
+        given[i].scores.assign(scores.begin(), scores.end());
+      };
+      request.on_token = [&given, i](int32_t token) {
+        given[i].tokens.push_back(token);
+        return true;
+      };
+      engine.add(std::move(request));
+    }
+    engine.run_all();
+    counts_ = engine.counts();
+    EXPECT_EQ(engine.num_running(), 0);
+    return given;
+  }
+  std::vector<Given> run_alone(const std::vector<TextRequest>& requests) {
+    std::vector<Given> given;
+    for (const TextRequest& request : requests) {
+      given.push_back(run({request}, {.max_sequences = 1}).at(0));
+    }
+    return given;
+  }
+
+  const ModelSource source_;
+  const std::unique_ptr<Device> device_;
+  TextEngine::Counts counts_;
+};
+INSTANTIATE_TEST_SUITE_P(Precisions, Engine, testing::Values(DType::kF32, DType::kBF16),
+                         [](const auto& info) { return std::string(dtype_name(info.param)); });
+
+// Scored, continued greedily, and continued by draws.
+std::vector<TextRequest> some_requests() {
+  std::vector<TextRequest> requests;
+  for (uint32_t i = 0; i < 14; ++i) {
+    TextRequest& request = requests.emplace_back();
+    request.tokens = random_text(i, 1 + i * 37 % 130);
+    if (i % 3 != 0 && request.tokens.size() > 4) request.score_from = 1 + i % 4;
+    if (i % 3 != 1) request.max_new_tokens = 1 + i * 7 % 40;
+    if (i % 2 == 1) request.sampling = {.temperature = 0.9, .top_p = 0.9, .seed = i};
+  }
+  return requests;
+}
+
+TEST_P(Engine, GivesATextTheSameBitsInAnyCompany) {
+  const std::vector<TextRequest> requests = some_requests();
+  const std::vector<Given> alone = run_alone(requests);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(std::ssize(alone[i].tokens), requests[i].max_new_tokens) << i;
+    if (requests[i].score_from == 0) continue;
+    EXPECT_EQ(alone[i].scores.size(), requests[i].tokens.size() - requests[i].score_from) << i;
+  }
+  for (const EngineOptions& options :
+       {EngineOptions{.max_sequences = 16}, EngineOptions{.max_sequences = 5, .max_tokens = 7},
+        EngineOptions{.max_sequences = 3, .max_tokens = 48},
+        EngineOptions{.max_sequences = 8, .cache_bytes = 1, .max_tokens = 64}}) {
+    const std::vector<Given> given = run(requests, options);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      EXPECT_TRUE(given[i] == alone[i]) << i << " of " << options.max_sequences << " sequences";
+    }
+  }
+}
+
+// What a text was continued with has the log-probabilities that it has when it is read at once.
+TEST_P(Engine, ContinuesAsItReads) {
+  TextRequest request{.tokens = random_text(1, 21), .max_new_tokens = 60};
+  const Given continued = run({request}, {.max_sequences = 1}).at(0);
+  TextRequest whole{.tokens = request.tokens, .score_from = std::ssize(request.tokens)};
+  whole.tokens.insert(whole.tokens.end(), continued.tokens.begin(), continued.tokens.end());
+  const Given read = run({whole}, {.max_sequences = 1}).at(0);
+  ASSERT_EQ(read.scores.size(), 60U);
+  for (size_t i = 0; i < 60; ++i) EXPECT_EQ(read.scores[i].best, continued.tokens[i]) << i;
+}
+
+TEST_P(Engine, ReadsWhatTextsBeginWithOnce) {
+  std::vector<TextRequest> requests;
+  const std::vector<int32_t> shared = random_text(7, 100);
+  for (uint32_t i = 0; i < 6; ++i) {
+    TextRequest& request = requests.emplace_back();
+    request.tokens = shared;
+    const std::vector<int32_t> own = random_text(20 + i, 9);
+    request.tokens.insert(request.tokens.end(), own.begin(), own.end());
+    request.score_from = 100;
+  }
+  const std::vector<Given> alone = run_alone(requests);
+  const std::vector<Given> together = run(requests, {.max_sequences = 6});
+  for (size_t i = 0; i < requests.size(); ++i) EXPECT_TRUE(together[i] == alone[i]) << i;
+  // Of the 99 positions before the first that is asked for, the full pages of 16.
+  EXPECT_EQ(counts_.tokens_shared, 5 * 96);
+  EXPECT_EQ(counts_.tokens_read, 6 * 108 - 5 * 96);
+}
+
+TEST_P(Engine, AllocatesWhatItPlans) {
+  EngineOptions options{.compute_dtype = GetParam(), .max_positions = 100, .max_sequences = 4};
+  const ServingLayout layout = engine_layout(source_.config(), options);
+  EXPECT_EQ(layout.num_pages, 4 * 7);
+  const TextEngine engine(source_, *device_, options);
+  EXPECT_EQ(engine.programs().arena_bytes[static_cast<size_t>(Arena::kCache)],
+            layout.num_pages * layout.page_bytes(source_.config(), GetParam()));
+  options.cache_bytes = 10 * layout.page_bytes(source_.config(), GetParam());
+  EXPECT_EQ(engine_layout(source_.config(), options).num_pages, 10);
+}
+
+TEST_P(Engine, RefusesWhatCannotBeRead) {
+  TextEngine engine(source_, *device_,
+                    {.compute_dtype = GetParam(), .max_positions = 50, .max_sequences = 2});
+  const auto refusal = [&](TextRequest request) -> std::string {
+    try {
+      engine.add(std::move(request));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalid);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refusal({}), HasSubstr("a text is empty"));
+  EXPECT_THAT(refusal({.tokens = random_text(1, 40), .max_new_tokens = 11}),
+              HasSubstr("has 40 tokens and may get 11 more: expected at most 50"));
+  EXPECT_THAT(refusal({.tokens = {5, 320}}), HasSubstr("token id 320: expected 0 to 319"));
+  EXPECT_THAT(refusal({.tokens = {-1}}), HasSubstr("token id -1"));
+  EXPECT_FALSE(engine.step());
+}
+
+}  // namespace
+}  // namespace skein
