@@ -1,7 +1,7 @@
 // Draws the next token of a text.
 //
-// Random   Philox keyed by the seed and the position of the new token in the text: the same text for
-//          a seed, whatever else is in the batch
+// Random   Philox keyed by the seed and the place of the new token in the text: the same text for a
+//          seed, whatever else is in the batch
 #pragma once
 
 #include <cstdint>

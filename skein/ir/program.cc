@@ -4,8 +4,8 @@ namespace skein {
 
 std::string_view arena_name(Arena arena) {
   static constexpr std::array<std::string_view, kNumArenas> kNames = {
-      "weights",     "gradients", "optimizer",        "inputs",
-      "activations", "workspace", "host_activations", "rounded",    "cache"};
+      "weights",   "gradients",        "optimizer", "inputs", "activations",
+      "workspace", "host_activations", "rounded",   "cache"};
   return kNames[static_cast<int>(arena)];
 }
 

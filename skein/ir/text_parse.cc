@@ -159,8 +159,8 @@ class GraphParser {
   }
 
   void statement(Graph& graph, LineCursor& line) {
-    for (const Role role :
-         {Role::kParameter, Role::kGradient, Role::kOptimizer, Role::kInput, Role::kRounded, Role::kCache}) {
+    for (const Role role : {Role::kParameter, Role::kGradient, Role::kOptimizer, Role::kInput,
+                            Role::kRounded, Role::kCache}) {
       if (!line.accept(fmt::format("{} ", role_name(role)))) continue;
       const std::string name(line.name());
       line.expect(":");
