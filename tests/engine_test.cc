@@ -170,11 +170,49 @@ TEST_P(Engine, RefusesWhatCannotBeRead) {
     return "";
   };
   EXPECT_THAT(refusal({}), HasSubstr("a text is empty"));
-  EXPECT_THAT(refusal({.tokens = random_text(1, 40), .max_new_tokens = 11}),
+  const auto keep = [](int32_t) { return true; };
+  EXPECT_THAT(refusal({.tokens = random_text(1, 40), .max_new_tokens = 11, .on_token = keep}),
               HasSubstr("has 40 tokens and may get 11 more: expected at most 50"));
   EXPECT_THAT(refusal({.tokens = {5, 320}}), HasSubstr("token id 320: expected 0 to 319"));
   EXPECT_THAT(refusal({.tokens = {-1}}), HasSubstr("token id -1"));
+  EXPECT_THAT(refusal({.tokens = {1, 2}, .score_from = 3}), HasSubstr("expected 0 to 2"));
+  EXPECT_THROW(engine.add({.tokens = {1, 2}, .max_new_tokens = -1}), Error);
+  EXPECT_THROW(engine.add({.tokens = {1, 2}, .max_new_tokens = 1}), Error);  // nobody takes it
+  EXPECT_THROW(engine.add({.tokens = {1}, .max_new_tokens = INT64_MAX, .on_token = keep}), Error);
   EXPECT_FALSE(engine.step());
+  const auto refused = [&](EngineOptions options) {
+    EXPECT_THROW(engine_layout(source_.config(), options), Error);
+  };
+  refused({});
+  refused({.max_positions = 257});
+  refused({.max_positions = 10, .max_sequences = 0});
+  refused({.max_positions = 10, .max_tokens = 0});
+}
+
+// A text whose callback throws has ended; the others have what they would have had.
+TEST_P(Engine, OutlivesACallbackThatThrows) {
+  TextEngine engine(source_, *device_,
+                    {.compute_dtype = GetParam(), .max_positions = 200, .max_sequences = 4});
+  std::vector<int32_t> tokens;
+  int num_ended = 0;
+  engine.add({.tokens = random_text(3, 30),
+              .max_new_tokens = 20,
+              .on_token = [](int32_t) -> bool { throw std::runtime_error("the pipe is closed"); },
+              .on_end = [&] { ++num_ended; }});
+  engine.add({.tokens = random_text(4, 30),
+              .max_new_tokens = 20,
+              .on_token =
+                  [&](int32_t token) {
+                    tokens.push_back(token);
+                    return true;
+                  },
+              .on_end = [&] { ++num_ended; }});
+  EXPECT_THROW(engine.run_all(), std::runtime_error);
+  engine.run_all();
+  EXPECT_EQ(num_ended, 2);
+  EXPECT_EQ(tokens.size(), 20U);
+  TextRequest alone{.tokens = random_text(4, 30), .max_new_tokens = 20};
+  EXPECT_EQ(run({alone}, {.max_sequences = 1}).at(0).tokens, tokens);
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 #include "skein/infer/engine.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "skein/base/error.h"
-#include "skein/base/text/units.h"
 #include "skein/weights/init_source.h"
 #include "skein/weights/initialize.h"
 
@@ -11,13 +11,42 @@ namespace skein {
 namespace {
 
 constexpr int64_t kPageSize = 16;  // positions: little is read twice where texts part
-// Of those that wait, how many may go before one that does not fit yet.
-constexpr int64_t kMostPassedOver = 64;
+// How many may go before one that waits for pages.
+constexpr int64_t kMostOvertaken = 64;
+
+void check_options(const DecoderConfig& model, const EngineOptions& options) {
+  const int64_t limit = text_limit(model).tokens;
+  const bool fits = options.max_positions >= 1 && options.max_positions <= limit &&
+                    options.max_sequences >= 1 && options.max_tokens >= 1 &&
+                    options.max_head_rows >= 1 && options.cache_bytes >= 0;
+  if (!fits) {
+    fail(ErrorCode::kInternal,
+         "an engine for {} texts of {} positions, {} tokens a step: expected numbers from 1, and "
+         "at most {} positions",
+         options.max_sequences, options.max_positions, options.max_tokens, limit);
+  }
+  for (const DecoderTable& table : decoder_tables(model, options.max_positions)) {
+    if (table.changes_beyond > 0 && options.max_positions > table.changes_beyond) {
+      fail(ErrorCode::kUnsupported,
+           "texts of {} positions, and the model's RoPE changes beyond {}: an engine keeps keys "
+           "that were rotated as in shorter texts",
+           options.max_positions, table.changes_beyond);
+    }
+  }
+}
 
 void check_request(const DecoderConfig& config, const TextRequest& request, int64_t limit) {
   const auto length = std::ssize(request.tokens);
   if (length == 0) fail(ErrorCode::kInvalid, "a text is empty: expected at least one token");
-  if (length + request.max_new_tokens > limit) {
+  if (request.score_from < 0 || request.score_from > length) {
+    fail(ErrorCode::kInvalid, "a text of {} tokens is scored from token {}: expected 0 to {}",
+         length, request.score_from, length);
+  }
+  if (request.max_new_tokens < 0 || (request.max_new_tokens > 0 && !request.on_token)) {
+    fail(ErrorCode::kInternal, "a text may get {} new tokens, and {} takes them",
+         request.max_new_tokens, request.on_token ? "somebody" : "nobody");
+  }
+  if (length > limit || request.max_new_tokens > limit - length) {
     fail(ErrorCode::kInvalid,
          "a text has {} tokens and may get {} more: expected at most {} in all", length,
          request.max_new_tokens, limit);
@@ -77,14 +106,16 @@ class TextEngine::Batch {
 };
 
 ServingLayout engine_layout(const DecoderConfig& model, const EngineOptions& options) {
+  check_options(model, options);
   ServingLayout layout;
   layout.page_size = kPageSize;
-  layout.max_tokens = options.max_tokens;
-  layout.max_head_rows = std::min<int64_t>(options.max_tokens, layout.max_head_rows);
-  layout.max_sequences = options.max_sequences;
-  layout.max_positions = std::min(options.max_positions, text_limit(model).tokens);
+  layout.max_positions = options.max_positions;
+  layout.max_tokens = std::min(options.max_tokens, options.max_positions * options.max_sequences);
+  layout.max_head_rows = std::min(layout.max_tokens, options.max_head_rows);
+  // Each text that is being continued gets a token in every step.
+  layout.max_sequences = std::min(options.max_sequences, layout.max_head_rows);
   const int64_t of_a_text = layout.pages_of(layout.max_positions);
-  layout.num_pages = of_a_text * options.max_sequences;
+  layout.num_pages = of_a_text * layout.max_sequences;
   if (options.cache_bytes > 0) {
     const int64_t fit = options.cache_bytes / layout.page_bytes(model, options.compute_dtype);
     layout.num_pages = std::clamp(fit, of_a_text, layout.num_pages);
@@ -112,7 +143,7 @@ int64_t TextEngine::num_running() const { return std::ssize(order_); }
 
 void TextEngine::add(TextRequest request) {
   check_request(config_, request, layout_.max_positions);
-  waiting_.push_back(std::move(request));
+  waiting_.push_back({std::move(request)});
 }
 
 bool TextEngine::step() {
@@ -123,36 +154,62 @@ bool TextEngine::step() {
     run(batch);
     take_results(batch);
   }
-  for (size_t i = 0; i < order_.size();) {
-    order_[i]->is_done ? end(*order_[i]) : static_cast<void>(++i);
+  const size_t before = order_.size();
+  end_those_done();
+  if (batch.size == 0 && order_.size() == before && !(order_.empty() && waiting_.empty())) {
+    fail(ErrorCode::kInternal, "{} texts are under way and {} wait, and none can be read",
+         order_.size(), waiting_.size());
   }
-  return batch.size > 0 || !order_.empty() || !waiting_.empty();
+  return !order_.empty() || !waiting_.empty();
+}
+
+// What a callback throws is thrown on when all texts of the step are as they should be.
+void TextEngine::end_those_done() {
+  std::exception_ptr thrown = std::exchange(thrown_, nullptr);
+  for (size_t i = 0; i < order_.size();) {
+    Text& text = *order_[i];
+    if (!text.is_done) {
+      ++i;
+      continue;
+    }
+    try {
+      end(text);
+    } catch (...) {
+      if (!thrown) thrown = std::current_exception();
+    }
+  }
+  if (thrown) std::rethrow_exception(thrown);
 }
 
 void TextEngine::admit() {
-  int64_t passed_over = 0;
-  for (auto request = waiting_.begin(); request != waiting_.end();) {
+  for (auto waiting = waiting_.begin(); waiting != waiting_.end();) {
+    const TextRequest& request = waiting->request;
     const auto row = std::find(rows_.begin(), rows_.end(), nullptr);
-    if (row == rows_.end() || passed_over > kMostPassedOver) return;
-    const auto length = std::ssize(request->tokens);
-    const int64_t first_needed = request->score_from > 0 ? request->score_from - 1 : length - 1;
-    auto pages = pool_.take(request->tokens, length + request->max_new_tokens, first_needed);
+    if (row == rows_.end()) return;
+    const auto length = std::ssize(request.tokens);
+    const int64_t first_needed = request.score_from > 0 ? request.score_from - 1 : length - 1;
+    auto pages = pool_.take(request.tokens, length + request.max_new_tokens, first_needed);
     if (!pages) {
-      ++passed_over;
-      ++request;
+      if (waiting->num_overtaken >= kMostOvertaken) return;
+      ++waiting;
       continue;
     }
+    for (auto overtaken = waiting_.begin(); overtaken != waiting; ++overtaken) {
+      ++overtaken->num_overtaken;
+    }
     auto text = std::make_unique<Text>();
-    text->request = std::move(*request);
-    request = waiting_.erase(request);
+    text->request = std::move(waiting->request);
+    waiting = waiting_.erase(waiting);
     text->tokens = text->request.tokens;
     text->pages = std::move(*pages);
     text->row = static_cast<int32_t>(row - rows_.begin());
     text->num_read = text->pages.num_shared;
     text->is_done = text->num_read >= text->num_to_read();  // one token, of which nothing is asked
     counts_.tokens_shared += text->num_read;
-    const size_t begin = text->row * (page_table_.size() / rows_.size());
-    std::copy(text->pages.pages.begin(), text->pages.pages.end(), page_table_.begin() + begin);
+    const size_t columns = page_table_.size() / rows_.size();
+    const auto begin = page_table_.begin() + static_cast<std::ptrdiff_t>(text->row * columns);
+    std::fill_n(std::copy(text->pages.pages.begin(), text->pages.pages.end(), begin),
+                columns - text->pages.pages.size(), -1);  // the kernel takes -1 for padding
     table_changed_ = true;
     order_.push_back(text.get());
     *row = std::move(text);
@@ -175,19 +232,19 @@ void TextEngine::fill(Batch& batch) {
 
 bool TextEngine::add_piece(Text& text, Batch& batch) const {
   const int64_t before = batch.size;
-  for (int64_t at = text.num_read; at < text.num_to_read() && batch.size < batch.most_tokens;
-       ++at) {
-    if (text.wants_logits(at)) {
+  for (int64_t position = text.num_read;
+       position < text.num_to_read() && batch.size < batch.most_tokens; ++position) {
+    if (text.wants_logits(position)) {
       if (std::ssize(batch.wanted) == batch.most_rows) break;
       const size_t head = batch.wanted.size();
       batch.head_rows[head] = static_cast<int32_t>(batch.size);
-      const bool has_label = at + 1 < std::ssize(text.tokens);
-      batch.labels[head] = has_label ? text.tokens[static_cast<size_t>(at + 1)] : -1;
-      batch.wanted.push_back({&text, at});
+      const bool has_label = position + 1 < std::ssize(text.tokens);
+      batch.labels[head] = has_label ? text.tokens[static_cast<size_t>(position + 1)] : -1;
+      batch.wanted.push_back({&text, position});
     }
     const auto i = static_cast<size_t>(batch.size++);
-    batch.tokens[i] = text.tokens[static_cast<size_t>(at)];
-    batch.positions[i] = static_cast<int32_t>(at);
+    batch.tokens[i] = text.tokens[static_cast<size_t>(position)];
+    batch.positions[i] = static_cast<int32_t>(position);
     batch.sequences[i] = text.row;
   }
   text.num_read += batch.size - before;
@@ -244,9 +301,14 @@ void TextEngine::sample(Text& text, int64_t head_row, int32_t best) {
     token = next_token(logits_, best, sampling, std::ssize(text.tokens));
   }
   ++counts_.tokens_made;
-  const bool goes_on = text.request.on_token(token);
-  text.tokens.push_back(token);
-  text.is_done = !goes_on || ++text.num_new == text.request.max_new_tokens;
+  text.is_done = true;  // also where the callback throws
+  try {
+    const bool goes_on = text.request.on_token(token);
+    text.tokens.push_back(token);
+    text.is_done = !goes_on || ++text.num_new == text.request.max_new_tokens;
+  } catch (...) {
+    if (!thrown_) thrown_ = std::current_exception();
+  }
 }
 
 void TextEngine::end(Text& text) {

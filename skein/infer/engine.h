@@ -3,19 +3,23 @@
 //
 // Step     one program reads up to ServingLayout::max_tokens tokens: one of each text that is being
 //          continued, then pieces of the texts that are still being read, in the order in which
-//          they came. A text joins as soon as there are a row and pages for all of it, and leaves
-//          when it ends
-// Shared   what several texts begin with is read once (PagePool)
+//          they came. A text joins when there are a row and pages for all of it and nobody is
+//          reading what it would share, and leaves when it ends. At most 64 texts overtake one that
+//          waits
+// Shared   what several texts begin with is read once (PagePool), up to the first token whose score
+//          or successor is asked for
 // Bits     on CPUs a text gets the same tokens and log-probabilities in any company, and in any
 //          pieces (compile/serving_programs.h)
-// Memory   planned: plan() says it before anything is allocated
-// Threads  one
+// Memory   planned: serving_programs of engine_layout() has the bytes of every arena
+// Threads  one. A callback must not call the engine. What it throws, step() throws when the step is
+//          done; its text has ended
 // Errors   kInvalid for a text that is empty, too long, or has an id outside the vocabulary; the
 //          message says both numbers
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <span>
@@ -52,10 +56,11 @@ struct TextRequest {
 
 struct EngineOptions {
   DType compute_dtype = DType::kF32;
-  int64_t max_positions = 0;   // of a text; at most text_limit()
-  int64_t max_sequences = 64;  // texts at a time
-  int64_t cache_bytes = 0;     // 0: room for max_sequences texts of max_positions
-  int64_t max_tokens = 512;    // that a step reads
+  int64_t max_positions = 0;    // of a text; at most text_limit()
+  int64_t max_sequences = 64;   // texts at a time; at most max_head_rows
+  int64_t cache_bytes = 0;      // 0: room for max_sequences texts of max_positions
+  int64_t max_tokens = 512;     // that a step reads
+  int64_t max_head_rows = 128;  // whose logits it gives
 };
 
 // Of what lies in the arenas of an engine.
@@ -95,13 +100,19 @@ class TextEngine {
   void take_results(const Batch& batch);
   void sample(Text& text, int64_t head_row, int32_t best);
   void end(Text& text);
+  void end_those_done();
 
   const DecoderConfig config_;
   const ServingLayout layout_;
   const ProgramSet programs_;
   Executor executor_;
   PagePool pool_;
-  std::deque<TextRequest> waiting_;
+  struct Waiting {
+    TextRequest request;
+    int64_t num_overtaken = 0;
+  };
+  std::deque<Waiting> waiting_;
+  std::exception_ptr thrown_;                // by a callback of this step
   std::vector<std::unique_ptr<Text>> rows_;  // of the page table; null: free
   std::vector<Text*> order_;                 // those of rows_, as they came
   std::vector<int32_t> page_table_;

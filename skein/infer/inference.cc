@@ -134,15 +134,16 @@ bool ends_text(const GenerateOptions& options, int32_t token) {
   return std::find(ends.begin(), ends.end(), token) != ends.end();
 }
 
-std::vector<std::vector<float>> score_without_cache(
-    const ModelSource& source, Device& device, const std::vector<std::vector<int32_t>>& sequences) {
+// Those of `sequences` that `which` lists.
+void score_without_cache(const ModelSource& source, Device& device,
+                         const std::vector<std::vector<int32_t>>& sequences,
+                         const std::vector<size_t>& which,
+                         std::vector<std::vector<float>>& result) {
   // Grouped by length, so that only one set of programs exists at a time.
   std::map<int64_t, std::vector<size_t>> by_length;
-  for (size_t i = 0; i < sequences.size(); ++i) {
-    by_length[padded_length(source.config(), static_cast<int64_t>(sequences[i].size()))].push_back(
-        i);
+  for (const size_t i : which) {
+    by_length[padded_length(source.config(), std::ssize(sequences[i]))].push_back(i);
   }
-  std::vector<std::vector<float>> result(sequences.size());
   for (const auto& [length, indices] : by_length) {
     InferenceModel model(source, device, DecoderPurpose::kScore, length);
     std::vector<float> loss(static_cast<size_t>(length));
@@ -154,7 +155,6 @@ std::vector<std::vector<float>> score_without_cache(
       for (size_t t = 0; t + 1 < sequences[index].size(); ++t) logprobs.push_back(-loss[t]);
     }
   }
-  return result;
 }
 
 void generate_without_cache(const ModelSource& source, Device& device, std::vector<int32_t> prompt,
@@ -183,24 +183,26 @@ void generate_without_cache(const ModelSource& source, Device& device, std::vect
 
 std::vector<std::vector<float>> score_tokens(const ModelSource& source, Device& device,
                                              const std::vector<std::vector<int32_t>>& sequences) {
-  if (sequences.empty()) return {};
+  const DecoderConfig& config = source.config();
+  std::vector<size_t> short_ones, long_ones;  // by whether they share the model's tables
   int64_t longest = 0;
   for (size_t i = 0; i < sequences.size(); ++i) {
-    check_tokens(source.config(), sequences[i], i);
-    longest = std::max(longest, std::ssize(sequences[i]));
+    check_tokens(config, sequences[i], i);
+    const auto length = std::ssize(sequences[i]);
+    const bool is_long = has_tables_of_its_own(config, length);
+    (is_long ? long_ones : short_ones).push_back(i);
+    if (!is_long) longest = std::max(longest, length);
   }
-  if (has_tables_of_its_own(source.config(), longest)) {
-    return score_without_cache(source, device, sequences);
-  }
-  constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+  std::vector<std::vector<float>> result(sequences.size());
+  if (!long_ones.empty()) score_without_cache(source, device, sequences, long_ones, result);
+  if (short_ones.empty()) return result;
   TextEngine engine(source, device,
                     {.compute_dtype = DType::kF32,
                      .max_positions = longest,
-                     .max_sequences = std::clamp<int64_t>(std::ssize(sequences), 1, 64),
+                     .max_sequences = std::clamp<int64_t>(std::ssize(short_ones), 1, 64),
                      .cache_bytes = kCacheBytes});
-  std::vector<std::vector<float>> result(sequences.size());
-  for (size_t i = 0; i < sequences.size(); ++i) {
-    result[i].push_back(kNone);
+  for (const size_t i : short_ones) {
+    result[i].push_back(std::numeric_limits<float>::quiet_NaN());
     if (sequences[i].size() < 2) continue;
     engine.add({.tokens = sequences[i],
                 .score_from = 1,
@@ -224,7 +226,10 @@ void generate_tokens(const ModelSource& source, Device& device, std::vector<int3
   const int64_t max_new_tokens = limit - std::ssize(prompt);
   if (max_new_tokens <= 0) return;
   TextEngine engine(source, device,
-                    {.compute_dtype = source.dtype(), .max_positions = limit, .max_sequences = 1});
+                    {.compute_dtype = source.dtype(),
+                     .max_positions = limit,
+                     .max_sequences = 1,
+                     .max_head_rows = 1});
   const std::vector<int32_t> never = ids_without_token(config, options);
   engine.add({.tokens = std::move(prompt),
               .max_new_tokens = max_new_tokens,

@@ -15,9 +15,9 @@ namespace skein {
 // The natural log of each token's probability given those before it; the first entry of each list
 // has no context and is NaN.
 //
-// Computed in fp32 whatever the weights are stored as, so that results can be compared. What
-// sequences begin with is read once (engine.h). Of a text so long that the model's RoPE changes
-// with its length, each length has a program of its own and nothing is kept.
+// Computed in fp32 whatever the weights are stored as, so that results can be compared. On a CPU a
+// sequence gets the same bits in any list (engine.h). Of one so long that the model's RoPE changes
+// with its length, each length has a program of its own, and nothing is kept.
 // Errors  kInvalid for an empty list, an id outside the vocabulary or a list longer than
 //         max_position_embeddings or sliding_window (text_limit)
 std::vector<std::vector<float>> score_tokens(const ModelSource& source, Device& device,

@@ -253,7 +253,9 @@ Hardware load_hardware(const fs::path& path) {
   try {
     text = read_file(path, kMaxFileBytes);
   } catch (const Error& error) {  // a wrong command line, as with a configuration
-    fail(ErrorCode::kUsage, "hardware: {}: expected a description such as configs/hardware/*.toml",
+    fail(ErrorCode::kUsage,
+         "hardware: {}: expected the path of a description, such as configs/hardware/h100-8x.toml, "
+         "h200-8x.toml or trn1-32xlarge.toml there",
          error.what());
   }
   return parse_hardware(text, path.string());

@@ -222,6 +222,16 @@ TEST(MatmulCpu, APackedBGivesTheSameBitsToAnyNumberOfRows) {
         const std::vector<uint8_t> want = run(whole, kernel, 2);
         const std::vector<uint32_t> packed = packed_b(whole, kernel, 1);
         EXPECT_TRUE(packed == packed_b(whole, kernel, 3)) << name;
+        if (cols > 256) {  // packed in pieces, as a large weight is
+          Problem rest = whole;
+          rest.matmul.cols -= 256;
+          rest.matmul.terms[0].b.data =
+              whole.b.bytes.data() + 256 * whole.b.row_stride * size_of(dtype);
+          const std::vector<uint32_t> last = packed_b(rest, kernel, 2);
+          EXPECT_TRUE(std::equal(last.begin(), last.end(),
+                                 packed.begin() + matmul_packed_b_words(kernel, 256, depth)))
+              << name;
+        }
         for (const int64_t rows : {1, 2, 33, 130}) {
           Problem some = whole;
           some.matmul.rows = rows;

@@ -154,7 +154,12 @@ class GraphPlanner {
       if (!is_persistent(static_cast<ValueId>(id))) continue;
       const auto [entry, fresh] = set_.named.emplace(value.name, operand(static_cast<int>(id)));
       set_.types.emplace(value.name, value.type);
-      if (!fresh && !(has_rows_of(entry->second, operand(static_cast<int>(id))))) {
+      const Operand now = operand(static_cast<int>(id));
+      const bool may_have_fewer = value.role == Role::kInput || value.role == Role::kActivation;
+      const bool fits = may_have_fewer
+                            ? has_rows_of(entry->second, now)
+                            : entry->second.shape == now.shape && entry->second.dtype == now.dtype;
+      if (!fresh && !fits) {
         fail(ErrorCode::kInternal, "two graphs disagree about '{}': {} and {}", value.name,
              entry->second.shape.to_string(), value.type.shape.to_string());
       }

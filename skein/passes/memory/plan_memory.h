@@ -9,7 +9,7 @@
 //                                           memory; behind them the largest scratch of any kernel
 //
 // Several graphs (training, evaluation) share the persistent values by name. A later graph may use
-// the first rows of a value alone: programs for fewer tokens.
+// the first rows alone of an input or output: programs for fewer tokens.
 //
 // Cost  O(n^2) in the number of simultaneously planned workspace values
 #pragma once

@@ -1,5 +1,6 @@
 #include "skein/passes/memory/plan_memory.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -59,6 +60,36 @@ TEST(PlanMemory, PartsOfALinearLieSideBySide) {
     EXPECT_EQ(instruction.outputs[2].offset_bytes - instruction.outputs[1].offset_bytes, 16 * 2);
     for (const Operand& output : instruction.outputs) EXPECT_EQ(output.row_stride, 80);
   }
+}
+
+// y = x w of so many rows of x, with a weight of so many columns.
+Graph product(int64_t rows, int64_t cols) {
+  return parse_graph(
+      fmt::format("skein graph\nmesh dp=1\nparameter w : f32[{1}, 8]\ninput x : f32[{0}, 8]\n"
+                  "forward\n  y = linear(x, w) {{bias=false, f32_output=false, parts=1}} : "
+                  "f32[{0}, {1}]\noutput y\n",
+                  rows, cols),
+      all_ops());
+}
+
+// Programs for fewer tokens share what programs for more read and give.
+TEST(PlanMemory, ALaterGraphMayHaveFewerRowsOfInputsAndOutputsAlone) {
+  const Graph large = product(32, 16), small = product(5, 16), other = product(32, 12);
+  const ProgramSet set =
+      plan_memory({{&large, "large", "", ""}, {&small, "small", "", ""}}, cpu_kernels());
+  const ProgramSet alone = plan_memory({{&large, "large", "", ""}}, cpu_kernels());
+  EXPECT_EQ(set.arena_bytes, alone.arena_bytes);
+  EXPECT_EQ(set.operand("x").shape, Shape({32, 8}));
+  const Instruction& in_small = set.program("small").instructions.at(0);
+  EXPECT_EQ(in_small.inputs[0].shape, Shape({5, 8}));
+  EXPECT_EQ(in_small.inputs[0].offset_bytes, set.operand("x").offset_bytes);
+  EXPECT_EQ(in_small.outputs[0].offset_bytes, set.operand("y").offset_bytes);
+  const auto refuses = [&](const Graph& first, const Graph& second) {
+    EXPECT_THROW(plan_memory({{&first, "a", "", ""}, {&second, "b", "", ""}}, cpu_kernels()),
+                 Error);
+  };
+  refuses(small, large);  // the rows would not be there
+  refuses(large, other);  // a weight is whole in every program
 }
 
 // The bytes that an operand may touch: [first, last) of its arena.

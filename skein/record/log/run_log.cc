@@ -294,8 +294,11 @@ double RunLog::step(StepMetrics metrics, const SpikeDetector::Verdict& verdict, 
   if (tensorboard_) tensorboard_->write_step(metrics, memory_bytes_, verdict.spike_steps);
   progress_.update(metrics, metrics.time + ago);
   say_repetition(metrics);
+  const double waited = (metrics.data_wait_ms + metrics.comm_exposed_ms + metrics.state_check_ms +
+                         metrics.checkpoint_stall_ms + metrics.replication_stall_ms) /
+                        1e3;
   const std::string slow =
-      chose_threads() ? slow_threads_.after_step(work_of(num_tokens), seconds) : "";
+      chose_threads() ? slow_threads_.after_step(work_of(num_tokens), seconds - waited) : "";
   if (!slow.empty()) {
     progress_.clear();
     log::warn("step {}: {}", metrics.step, slow);

@@ -33,7 +33,7 @@ std::string thread_advice(const StepWork& work);
 class SlowThreads {
  public:
   // For the log, as soon as enough steps are known; "" where threads do not wait much, and for
-  // every step after that.
+  // every step after that. `seconds`: without what it waited for data, ranks and saves.
   std::string after_step(const StepWork& work, double seconds);
 
  private:

@@ -9,6 +9,8 @@
 #include "skein/config/run/identity.h"
 #include "skein/config/run/skips.h"
 #include "skein/data/corpus/origins.h"
+#include "skein/record/files/event_fields.h"
+#include "skein/record/files/jsonl.h"
 #include "skein/train/explain/recall_step.h"
 #include "skein/train/explain/replica.h"
 
@@ -23,14 +25,29 @@ void check_is_of_run(const OpenedRun& opened, const CheckpointReader& checkpoint
                     needed_tensors(opened.inputs.model(), opened.config), run);
 }
 
-// The step after the newest one may have been what ended the run: returns whether it is that one.
-bool check_was_trained(const Config& config, int64_t step) {
+// The step after the newest one may have been what ended the run.
+void check_was_trained(const Config& config, int64_t step) {
   const std::optional<int64_t> newest = newest_step(config.run.dir);
   const int64_t planned = config.run.steps;
   const int64_t most = newest ? std::min(planned, *newest + 1) : planned;
-  if (planned <= 0 || step <= most) return newest && step > *newest;
+  if (planned <= 0 || step <= most) return;
   fail(ErrorCode::kUsage, "the run in {} has {} steps{}: expected a step up to {}, found {}",
        config.run.dir, newest.value_or(planned), most == planned ? "" : " so far", most, step);
+}
+
+// Whether the newest start ended in this step, by numbers that were not finite
+// (train/loop/divergence.cc).
+bool ended_by_numbers(const fs::path& run, int64_t step) {
+  const std::string beginning = fmt::format("step {}: the loss is ", step);
+  bool ended = false;
+  for_each_json_line(run / "events.jsonl", [&](const Json& json) {
+    const std::string event = text_or(json, "event", "");
+    if (event == "start") ended = false;
+    if (event == "failure" && bool_or(json, "fatal", false)) {
+      ended = text_or(json, "reason", "").find(beginning) != std::string::npos;
+    }
+  });
+  return ended;
 }
 
 std::vector<std::string> corpora_of(const Config& config) {
@@ -47,7 +64,8 @@ class Explainer {
     answer_.batch = question.batch > 0 ? question.batch : skipped_.batch_of(question.step);
     answer_.step = skipped_.steps_before(answer_.batch) + 1;
     answer_.is_skipped = skipped_.contains(answer_.batch);
-    if (!answer_.is_skipped) answer_.ended_run = check_was_trained(now, answer_.step);
+    if (!answer_.is_skipped) check_was_trained(now, answer_.step);
+    answer_.ended_run = ended_by_numbers(now.run.dir, answer_.step);
     checkpoint_ = past_.checkpoint_before(answer_.step - 1, true);
     answer_.weights_step = checkpoint_ ? checkpoint_->state().step : 0;
     answer_.is_replayed = question.exact && answer_.weights_step < answer_.step - 1;

@@ -32,7 +32,7 @@ struct StepAnswer {
   std::string weights_from;               // path of the checkpoint; "": initial weights
   bool is_replayed = false;               // trained again from there up to `weights_step`
   bool is_exact = false;                  // the weights are those with which the step began
-  bool ended_run = false;                 // nothing was recorded of it, nor of any step after it
+  bool ended_run = false;                 // by a loss or a norm that was not finite
   double loss = 0;                        // of the whole batch, by these weights
   std::vector<std::string> corpora;       // that the step read; documents count in them
   std::vector<DocumentEffect> documents;  // what stands out most comes first

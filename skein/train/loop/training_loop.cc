@@ -18,7 +18,8 @@ constexpr double kCheckCorporaSeconds = 3;  // and before each save
 // The supervisor passes on SIGTERM in place of SIGINT. Who was asked may be another machine, which
 // is not known here.
 std::string reason_to_stop(const StopSignals& signals, const TrainingSteps& steps) {
-  const int told = heartbeat::stop_signal(), signal = told != 0 ? told : signals.requested();
+  const int passed_on = heartbeat::stop_signal();
+  const int signal = passed_on != 0 ? passed_on : signals.requested();
   if (signal != 0) return signal_name(signal);
   return steps.is_out_of_time() ? "run.stop_after_hours" : signal_name(SIGTERM);
 }
