@@ -81,7 +81,8 @@ Crew::Crew(const WorkerLaunch& launch, const sigset_t& signal_mask)
       error_output_(kept_open(STDERR_FILENO)) {}
 
 const Crew::Generation& Crew::begin(const GenerationRecord& record, Millis waited) {
-  Generation& generation = generation_.emplace();
+  generation_ = Generation{};
+  Generation& generation = *generation_;
   generation.number = record.number;
   generation.first_rank = record.first_rank(launch_.host);
   generation.size = record.num_ranks();
