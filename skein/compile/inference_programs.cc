@@ -1,9 +1,8 @@
 #include "skein/compile/inference_programs.h"
 
-#include "skein/passes/fuse_residual.h"
+#include "skein/compile/forward_graph.h"
 #include "skein/passes/memory/plan_memory.h"
 #include "skein/passes/pass.h"
-#include "skein/passes/simplify.h"
 
 namespace skein {
 namespace {
@@ -15,14 +14,7 @@ ProgramSet inference_programs(const DecoderConfig& model, DecoderPurpose purpose
   options.purpose = purpose;
   options.compute_dtype = compute_dtype;
   options.sequence_length = sequence_length;
-  Graph graph{Mesh()};  // one sequence on one rank: nothing is split
-  const std::vector<Pass> passes = {
-      {"build_decoder", "writes the forward pass down, over whole tensors",
-       [&](Graph& g) { build_decoder(g, model, options); }},
-      {"simplify", "drops what one rank has not to do", simplify},
-      {"fuse_residual", "has norms add what they follow", fuse_residual},
-  };
-  run_passes(passes, graph);
+  const Graph graph = forward_graph(model, options);
   return plan_memory({{&graph, "forward", "", ""}}, kernels);
 }
 

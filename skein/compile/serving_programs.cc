@@ -6,10 +6,8 @@
 #include <deque>
 
 #include "skein/base/text/units.h"
-#include "skein/passes/fuse_residual.h"
+#include "skein/compile/forward_graph.h"
 #include "skein/passes/memory/plan_memory.h"
-#include "skein/passes/pass.h"
-#include "skein/passes/simplify.h"
 
 namespace skein {
 
@@ -52,14 +50,7 @@ ProgramSet serving_programs(const DecoderConfig& model, DType compute_dtype,
   for (const int64_t num_tokens : counts) {
     options.sequence_length = num_tokens;
     options.cache.head_rows = layout.head_rows(num_tokens);
-    Graph& graph = graphs.emplace_back(Mesh());
-    const std::vector<Pass> passes = {
-        {"build_decoder", "writes the forward pass down, over whole tensors",
-         [&](Graph& g) { build_decoder(g, model, options); }},
-        {"simplify", "drops what one rank has not to do", simplify},
-        {"fuse_residual", "has norms add what they follow", fuse_residual},
-    };
-    run_passes(passes, graph);
+    const Graph& graph = graphs.emplace_back(forward_graph(model, options));
     to_plan.push_back({&graph, read_program(num_tokens), "", ""});
   }
   return plan_memory(to_plan, kernels);

@@ -47,8 +47,8 @@ struct TextRequest {
   // Continues the text by so many tokens at most.
   int64_t max_new_tokens = 0;
   SamplingOptions sampling = {};
-  // A new token; returns whether to go on. What ends a text is the caller's: an end-of-text token
-  // too.
+  // Takes a new token, and returns whether the text continues. The caller decides what ends a
+  // text, an end-of-text token included.
   std::function<bool(int32_t)> on_token = {};
   // It has all that it asked for.
   std::function<void()> on_end = {};

@@ -71,7 +71,7 @@ TEST(PagePool, NeverFindsAPageBehindOneThatIsGone) {
   const TextPages a = take(pool, {1, 2, 3, 4, 9}, 5);
   pool.note_read(a, 5);
   pool.give_back(a);
-  // Another first page takes the place of one; then the same first page is read anew.
+  // Another text takes some of these pages. Then a text with the first beginning comes again.
   const TextPages b = take(pool, {7, 8, 9}, 4);
   pool.note_read(b, 3);
   pool.give_back(b);

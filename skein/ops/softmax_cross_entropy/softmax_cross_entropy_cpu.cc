@@ -6,7 +6,7 @@
 #define HWY_TARGET_INCLUDE "skein/ops/softmax_cross_entropy/softmax_cross_entropy_cpu.cc"
 #include "hwy/foreach_target.h"
 #include "skein/ir/kernel.h"
-#include "skein/ops/simd/simd-inl.h"
+#include "skein/ops/simd/softmax_row-inl.h"
 #include "skein/ops/softmax_cross_entropy/softmax_cross_entropy.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -14,42 +14,9 @@ namespace skein::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace sm = simd::HWY_NAMESPACE;
+using sm::largest;
+using sm::sum_of_exp;
 using sm::VF32;
-
-template <typename T>
-float largest(const T* x, size_t cols) {
-  const sm::F32 d;
-  const size_t step = hn::Lanes(d);
-  VF32 most = hn::Set(d, static_cast<float>(x[0])), most2 = most;
-  size_t i = 0;
-  for (; i + 2 * step <= cols; i += 2 * step) {
-    most = hn::Max(most, sm::load(d, x + i, step));
-    most2 = hn::Max(most2, sm::load(d, x + i + step, step));
-  }
-  float result = hn::GetLane(hn::MaxOfLanes(d, hn::Max(most, most2)));
-  for (; i < cols; ++i) result = std::max(result, static_cast<float>(x[i]));
-  return result;
-}
-
-// The sum of e^(x - most).
-template <typename T>
-float sum_of_exp(const T* x, size_t cols, float most) {
-  const sm::F32 d;
-  const size_t step = hn::Lanes(d);
-  const VF32 shift = hn::Set(d, most);
-  VF32 sum = hn::Zero(d), sum2 = hn::Zero(d);
-  size_t i = 0;
-  for (; i + 2 * step <= cols; i += 2 * step) {
-    sum = hn::Add(sum, sm::exp(hn::Sub(sm::load(d, x + i, step), shift)));
-    sum2 = hn::Add(sum2, sm::exp(hn::Sub(sm::load(d, x + i + step, step), shift)));
-  }
-  for (; i < cols; i += step) {
-    const size_t n = HWY_MIN(step, cols - i);
-    const VF32 e = sm::exp(hn::Sub(sm::load(d, x + i, n), shift));
-    sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, n), e));
-  }
-  return hn::GetLane(hn::SumOfLanes(d, hn::Add(sum, sum2)));
-}
 
 // The statistics of one row over the whole vocabulary, and the label's index among `cols` logits.
 struct RowStatistics {

@@ -5,7 +5,7 @@
 #define HWY_TARGET_INCLUDE "skein/ops/token_scores/token_scores_cpu.cc"
 #include "hwy/foreach_target.h"
 #include "skein/ir/kernel.h"
-#include "skein/ops/simd/simd-inl.h"
+#include "skein/ops/simd/softmax_row-inl.h"
 #include "skein/ops/token_scores/token_scores.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -14,38 +14,6 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace sm = simd::HWY_NAMESPACE;
 using sm::VF32;
-
-float largest(const float* x, size_t cols) {
-  const sm::F32 d;
-  const size_t step = hn::Lanes(d);
-  float result = x[0];
-  size_t i = 0;
-  if (cols >= step) {
-    VF32 most = hn::LoadU(d, x);
-    for (i = step; i + step <= cols; i += step) most = hn::Max(most, hn::LoadU(d, x + i));
-    result = hn::GetLane(hn::MaxOfLanes(d, most));
-  }
-  for (; i < cols; ++i) result = std::max(result, x[i]);
-  return result;
-}
-
-float sum_of_exp(const float* x, size_t cols, float most) {
-  const sm::F32 d;
-  const size_t step = hn::Lanes(d);
-  const VF32 shift = hn::Set(d, most);
-  VF32 sum = hn::Zero(d), sum2 = hn::Zero(d);
-  size_t i = 0;
-  for (; i + 2 * step <= cols; i += 2 * step) {
-    sum = hn::Add(sum, sm::exp(hn::Sub(hn::LoadU(d, x + i), shift)));
-    sum2 = hn::Add(sum2, sm::exp(hn::Sub(hn::LoadU(d, x + i + step), shift)));
-  }
-  for (; i < cols; i += step) {
-    const size_t n = HWY_MIN(step, cols - i);
-    const VF32 e = sm::exp(hn::Sub(sm::load(d, x + i, n), shift));
-    sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, n), e));
-  }
-  return hn::GetLane(hn::SumOfLanes(d, hn::Add(sum, sum2)));
-}
 
 // The first that is equal to `most`; 0 if none is (NaN).
 int32_t first_equal(const float* x, size_t cols, float most) {
@@ -65,12 +33,12 @@ void run_rows(const KernelCall& call) {
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < logits.rows(); ++row) {
     const float* x = logits.as<const float>() + row * logits.row_stride;
-    const float most = largest(x, cols);
+    const float most = sm::largest(x, cols);
     best.as<int32_t>()[row] = first_equal(x, cols, most);
     const int64_t label = labels[row];
     const bool has_label = label >= 0 && label < static_cast<int64_t>(cols);
     logprob.as<float>()[row] =
-        has_label ? x[label] - most - std::log(sum_of_exp(x, cols, most)) : 0.0f;
+        has_label ? x[label] - most - std::log(sm::sum_of_exp(x, cols, most)) : 0.0f;
   }
 }
 

@@ -193,7 +193,7 @@ class ReportReader {
     }
   }
 
-  // The last save failed, which is told as such and again as the end of the run.
+  // A last save that failed has two events: one of the save, and one of the end of the run.
   bool ends_by_last_failure(const RunReport::Failure& failure) const {
     if (!failure.fatal || report_.failures.empty()) return false;
     const RunReport::Failure& last = report_.failures.back();
