@@ -319,6 +319,8 @@ TEST(Config, AcceptsChangesByName) {
   EXPECT_EQ(error_of("[run]\naccept_changes = \"model.rope_thet\"\n"),
             "demo.toml: [run] accept_changes names \"model.rope_thet\": did you mean "
             "model.rope_theta?");
+  EXPECT_NE(error_of("[run]\naccept_changes = \"optimizer.name\"\n").find("set model.init_from"),
+            std::string::npos);
   EXPECT_NE(error_of("[run]\naccept_changes = \"everything\"\n").find("expected any of"),
             std::string::npos);
 }

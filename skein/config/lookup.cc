@@ -240,6 +240,13 @@ std::vector<std::string> parse_accepted_changes(std::string_view text) {
     const size_t end = std::min(text.find_first_of(kBetween, begin), text.size());
     const std::string_view key = text.substr(begin, end - begin);
     if (std::find(known.begin(), known.end(), key) == known.end()) {
+      if (key == "optimizer.name") {
+        fail(ErrorCode::kUsage,
+             "[run] accept_changes names \"{}\": another optimizer keeps another state, which the "
+             "checkpoint does not have. To begin a new run with its weights, name another run.dir "
+             "and set model.init_from",
+             key);
+      }
       const std::string_view nearest = nearest_name(key, known);
       fail(ErrorCode::kUsage, "[run] accept_changes names \"{}\": {}", key,
            nearest.empty() ? fmt::format("expected any of {}", fmt::join(known, ", "))

@@ -142,6 +142,7 @@ void add_total(const PieceReport& total, IngestReport& report) {
   report.num_invalid_lines = total.num_invalid_lines;
   report.num_invalid_utf8 = total.num_invalid_utf8;
   report.num_left_out = total.num_documents_read - total.num_documents;
+  report.first_empty = total.first_empty;
   report.num_documents = total.num_documents;
   report.num_bytes = total.num_bytes;
   report.warnings = total.warnings;

@@ -89,6 +89,7 @@ struct IngestReport {
   int64_t num_validation_documents = 0;
   int64_t num_validation_bytes = 0;
   int64_t num_left_out = 0;                     // documents that were not handed on
+  std::string first_empty;                      // document: its file and record
   int64_t num_skipped_files = 0;                // binary, not UTF-8, or without documents
   int64_t num_invalid_lines = 0;                // skipped
   int64_t num_invalid_utf8 = 0;                 // documents repaired or left out

@@ -74,7 +74,7 @@ TEST_F(IngestFormats, TablesOfSeveralSplitsAreTold) {
   EXPECT_THAT(
       report_.notes,
       ElementsAre(AllOf(HasSubstr("several splits"), HasSubstr("test-00000-of-00001.jsonl, ")),
-                  AllOf(HasSubstr("train_test_tools.py: a text, which goes into one corpus with"),
+                  AllOf(HasSubstr("train_test_tools.py: a plain text file beside tables or JSON"),
                         HasSubstr("test-00000-of-00001.jsonl"))));
   ingested({folder_ / "hub/data/train-00000-of-00001.jsonl"});
   EXPECT_THAT(report_.notes, ElementsAre());

@@ -38,7 +38,7 @@ TEST_F(IngestHtml, FilesAreNamedAndTakenWithTheirTags) {
   EXPECT_THAT(report_.notes,
               ElementsAre(AllOf(HasSubstr("in/a.html and 2 others: HTML"),
                                 HasSubstr("extract the text first")),
-                          HasSubstr("in/a.html: a text, which goes into one corpus with tables")));
+                          HasSubstr("in/a.html: a plain text file beside tables or JSON")));
   EXPECT_EQ(ingested({folder_ / "in/a.html"}, {.as_text = true}), Documents{page});
   EXPECT_THAT(report_.notes, IsEmpty());
   EXPECT_EQ(ingested({folder_ / "in/a.html"}, {.format = InputFormat::kText}), Documents{page});

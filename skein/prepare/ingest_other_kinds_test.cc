@@ -114,8 +114,8 @@ TEST_F(IngestOtherKinds, ACardBesideTablesIsNoDocument) {
   // Without those lines it is a text beside tables, and a line says so.
   write("in/README.md", "# A data set\n");
   EXPECT_EQ(ingested({folder_ / "in"}).size(), 2u);
-  EXPECT_THAT(report_.notes, ElementsAre(AllOf(HasSubstr("README.md: a text, which goes into one "
-                                                         "corpus with tables"),
+  EXPECT_THAT(report_.notes, ElementsAre(AllOf(HasSubstr("README.md: a plain text file beside "
+                                                         "tables or JSON"),
                                                HasSubstr("x.jsonl"))));
   EXPECT_EQ(ingested({folder_ / "in/README.md", folder_ / "in/data/x.jsonl"}).size(), 2u);
   EXPECT_THAT(report_.notes, IsEmpty());  // both were named

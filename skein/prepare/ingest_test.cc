@@ -22,6 +22,7 @@ TEST_F(Ingest, WalksFoldersInTheOrderOfPaths) {
   EXPECT_EQ(report_.num_documents, 4);
   EXPECT_EQ(report_.num_bytes, 15);
   EXPECT_EQ(report_.num_left_out, 1);
+  EXPECT_TRUE(report_.first_empty.ends_with("in/empty.txt, record 1")) << report_.first_empty;
   EXPECT_EQ(report_.num_skipped_files, 1);
   ASSERT_EQ(report_.warnings.size(), 1u);
   EXPECT_NE(report_.warnings[0].find("binary.o: binary data"), std::string::npos);

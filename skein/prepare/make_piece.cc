@@ -235,7 +235,11 @@ class MakingPiece {
     progress_.num_documents.fetch_add(1, std::memory_order_relaxed);
     progress_.num_bytes.fetch_add(num_bytes, std::memory_order_relaxed);
     if (file.number > 0) record = file.number;
-    worker_.add({text, origin_of(file.sources, file.source, record), input_, spans_}, out_);
+    const Origin origin = origin_of(file.sources, file.source, record);
+    if (text.empty() && report_.first_empty.empty()) {
+      report_.first_empty = fmt::format("{}, record {}", origin.source, origin.record);
+    }
+    worker_.add({text, origin, input_, spans_}, out_);
   }
 
   void check_sources(const File& file, int64_t bytes_before, int64_t invalid_before) const {

@@ -44,6 +44,7 @@ Json to_json(const PieceReport& report) {
                {"found", report.found},
                {"first_text", report.first_text},
                {"first_table", report.first_table},
+               {"first_empty", report.first_empty},
                {"counters", report.counters},
                {"joined_begin", report.joined_begin}};
   if (report.has_spans) json["has_spans"] = true;
@@ -65,6 +66,7 @@ PieceReport report_from(const Json& json) {
   json.at("found").get_to(report.found);
   json.at("first_text").get_to(report.first_text);
   json.at("first_table").get_to(report.first_table);
+  report.first_empty = json.value("first_empty", "");
   report.counters = json.at("counters");
   json.at("joined_begin").get_to(report.joined_begin);
   report.has_spans = json.contains("has_spans");
@@ -140,8 +142,9 @@ std::vector<std::string> found_lines(const PieceReport& report) {
   }
   if (!report.first_text.empty() && !report.first_table.empty()) {
     lines.push_back(
-        fmt::format("{}: a text, which goes into one corpus with tables or JSON such as {}: if "
-                    "texts like it are no documents, name the files or folders that are",
+        fmt::format("{}: a plain text file beside tables or JSON ({}); each such file is one "
+                    "document of the corpus. If they are not training text, name only the files "
+                    "or folders that are",
                     report.first_text, report.first_table));
   }
   return lines;

@@ -60,6 +60,7 @@ struct PieceReport {
   std::map<std::string, std::pair<int64_t, std::string>> found;
   // Of files that nobody named: the first that is a text, and the first that is a table or JSON
   std::string first_text, first_table;
+  std::string first_empty;    // document: its file and record
   Json counters;              // of the worker
   int64_t joined_begin = -1;  // of the text in joined.text; -1: it is in STEM.text
   bool has_spans = false;     // STEM.spans

@@ -197,6 +197,7 @@ PieceReport Pieces::total() const {
     }
     if (total.first_text.empty()) total.first_text = report.first_text;
     if (total.first_table.empty()) total.first_table = report.first_table;
+    if (total.first_empty.empty()) total.first_empty = report.first_empty;
   }
   return total;
 }

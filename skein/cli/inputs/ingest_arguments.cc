@@ -47,8 +47,8 @@ void print_ingest_report(const IngestReport& report, const Place& out, const cha
                format_bytes(report.num_validation_bytes));
   }
   print_left_out({report.num_skipped_files, report.num_invalid_lines, report.num_invalid_utf8,
-                  report.num_left_out, left_out, report.warnings, report.passed_over,
-                  report.notes});
+                  report.num_left_out, left_out, report.warnings, report.passed_over, report.notes,
+                  report.first_empty});
 }
 
 // Of conversations; what went to a bucket is looked at when it is trained on.

@@ -28,8 +28,13 @@ void print_left_out(const LeftOut& left_out) {
                counted(left_out.num_repaired, "document"));
   }
   if (left_out.num_documents > 0) {
-    fmt::print(stderr, "left out {} {} document{}\n", left_out.num_documents, left_out.documents,
-               left_out.num_documents == 1 ? "" : "s");
+    const bool is_one = left_out.num_documents == 1;
+    const std::string place =
+        left_out.first_empty.empty()
+            ? ""
+            : fmt::format("{}{}", is_one ? ": " : "; the first empty one: ", left_out.first_empty);
+    print_line(stderr, "left out {} {} document{}{}", left_out.num_documents, left_out.documents,
+               is_one ? "" : "s", place);
   }
   if (!left_out.passed_over.empty()) fmt::print(stderr, "not read\n");
   constexpr size_t kShown = 20;

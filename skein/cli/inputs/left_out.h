@@ -16,6 +16,7 @@ struct LeftOut {
   const std::vector<std::string>& warnings;     // the first of these, one line each
   const std::vector<std::string>& passed_over;  // as in inputs.h
   const std::vector<std::string>& notes;
+  std::string first_empty = {};  // document, if any was: its file and record
 };
 
 // To standard error; nothing where nothing was left out. Last, how often this process had to ask an
