@@ -8,6 +8,7 @@
 #include "skein/jinja/library/functions.h"
 #include "skein/jinja/library/methods.h"
 #include "skein/jinja/renderer.h"
+#include "skein/jinja/values/operators.h"
 #include "skein/jinja/values/printed.h"
 
 namespace skein::jinja {
@@ -76,6 +77,7 @@ Value Renderer::evaluate_kind(const Expression& expression) {
     case ExpressionKind::kConditional:
       if (is_true(part(0))) return part(1);
       if (expression.parts[2] != nullptr) return part(2);
+      // Not strict in any environment: jinja2 prints nothing for it.
       return Value::undefined("the inline if is false and has no else");
   }
   return {};
@@ -170,6 +172,13 @@ Value Renderer::call(const Expression& expression) {
 }
 
 Value Renderer::filter(const Expression& expression, const Value* of) {
+  if (expression.filter != nullptr) {
+    budget_.step();
+    need_defined(*of);
+    Value made = (*expression.filter)(*of, arguments_of(expression.arguments));
+    if (made.is_string()) budget_.make(static_cast<int64_t>(made.text().size()));
+    return made;
+  }
   return apply_filter(expression.name, *of, arguments_of(expression.arguments), budget_);
 }
 
@@ -218,7 +227,7 @@ Value Renderer::global(const std::string& name) {
   if (name == "cycler" || name == "joiner" || name == "lipsum") {
     throw Refusal(fmt::format("the function '{}' is not supported", name));
   }
-  return Value::undefined(fmt::format("'{}' is undefined", name));
+  return Value::undefined(fmt::format("'{}' is undefined", name), options_.strict_undefined);
 }
 
 Value Renderer::namespace_of(const Arguments& arguments) {
@@ -240,12 +249,16 @@ Value Renderer::attribute(const Value& of, const std::string& name) {
   if (of.is(Kind::kNamespace)) {
     if (const Value* value = of.as_namespace().find(name)) return *value;
   } else if (of.is(Kind::kLoop)) {
-    if (std::optional<Value> value = of.as_loop().attribute(name)) return *value;
+    if (std::optional<Value> value = of.as_loop().attribute(name)) {
+      if (!value->is_undefined() || !options_.strict_undefined) return *value;
+      return Value::undefined(value->text(), true);
+    }
   }
   if (has_method(of, name)) return method_of(of, name, budget_);
   return of.is(Kind::kDict) ? item_of(of, Value::string(name), budget_)
                             : Value::undefined(fmt::format("'{} object' has no attribute '{}'",
-                                                           type_name(of), name));
+                                                           type_name(of), name),
+                                               options_.strict_undefined);
 }
 
 Value Renderer::item(const Value& of, const Value& key) {

@@ -15,7 +15,10 @@ Value* Scope::find(std::string_view name) {
 }
 
 Renderer::Renderer(const std::string& name, const Value& variables, const RenderOptions& options)
-    : name_(name), variables_(variables), options_(options), budget_(options.limits) {}
+    : name_(name),
+      variables_(variables),
+      options_(options),
+      budget_(options.limits, options.strict_undefined) {}
 
 // Macros hold the scope that holds them, and namespaces may hold themselves.
 Renderer::~Renderer() {
@@ -251,13 +254,16 @@ void Renderer::bind_parameters(const Statement& macro, const std::string& name,
     }
     if (!value && parameter.otherwise != nullptr) value = evaluate(*parameter.otherwise);
     if (!value) {
-      value = Value::undefined(fmt::format("parameter '{}' was not provided", parameter.name));
+      value = Value::undefined(fmt::format("parameter '{}' was not provided", parameter.name),
+                               options_.strict_undefined);
     }
     assign_name(parameter.name, std::move(*value));
   }
   if (macro.has_caller && !has_caller) {
     const std::optional<Value> caller = take("caller");
-    assign_name("caller", caller ? *caller : Value::undefined("No caller defined"));
+    assign_name("caller", caller
+                              ? *caller
+                              : Value::undefined("No caller defined", options_.strict_undefined));
   }
   if (macro.has_kwargs) {
     auto rest = std::make_shared<Dict>();

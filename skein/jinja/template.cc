@@ -8,6 +8,7 @@
 namespace skein::jinja {
 
 struct Template::Tree {
+  std::shared_ptr<const FilterMap> filters;
   Body body;
 };
 
@@ -18,7 +19,8 @@ Template::Template(std::string_view source, std::string name, const Syntax& synt
     fail(ErrorCode::kInvalid, "{}: a template of {} bytes; at most {} are read", name_,
          source.size(), kMaxSource);
   }
-  Parser parser(tokens_of(source, name_, syntax), name_);
+  tree_->filters = syntax.filters;
+  Parser parser(tokens_of(source, name_, syntax), name_, syntax.filters.get());
   tree_->body = parser.parse();
   has_generation_ = parser.has_generation();
 }

@@ -48,6 +48,10 @@ struct RenderOptions {
   Limits limits;
   // What strftime_now goes by; without it, the time that it is, here.
   std::optional<std::tm> now;
+  // jinja2's StrictUndefined, for tasks of evaluation: an undefined value is an error also where it
+  // is printed, tested, compared, measured or looped over. An inline if without else still gives
+  // nothing.
+  bool strict_undefined = false;
 };
 
 class Template {

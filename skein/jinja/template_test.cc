@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <string>
 
 #include "skein/base/error.h"
@@ -135,6 +136,56 @@ TEST(Jinja, TheTimeIsThatOfTheOptions) {
   options.now.emplace();
   options.now->tm_year = 124, options.now->tm_mon = 6, options.now->tm_mday = 26;
   EXPECT_EQ(rendered("{{ strftime_now('%d %b %Y') }}", "{}", options), "26 Jul 2024");
+}
+
+TEST(Jinja, AStrictUndefinedIsAnErrorWhereverItIsRead) {
+  RenderOptions strict;
+  strict.strict_undefined = true;
+  const auto made = [&](const std::string& source) {
+    try {
+      return rendered(source, R"({"d": {"a": 1}, "l": [{"a": 1}, {}]})", strict);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  const std::string why = "'x' is undefined";
+  for (const char* const source :
+       {"{{ x }}", "{% if x %}{% endif %}", "{{ not x }}", "{{ x == 1 }}", "{{ 1 in x }}",
+        "{{ x in [1] }}", "{{ x|length }}", "{{ x|join }}", "{% for i in x %}{% endfor %}",
+        "{{ x ~ 'a' }}", "{{ x or 1 }}", "{{ x is iterable }}", "{{ x|string }}", "{{ {x: 1} }}"}) {
+    EXPECT_NE(made(source).find(why), std::string::npos) << source << ": " << made(source);
+  }
+  EXPECT_EQ(made("{{ d.b }}"), "t:1:4: 'dict object' has no attribute 'b'");
+  EXPECT_EQ(made("{{ d['b'] }}"), "t:1:4: 'dict object' has no attribute 'b'");
+  EXPECT_EQ(made("{{ [][0] }}"), "t:1:4: list object has no element 0");
+  EXPECT_EQ(made("{{ []|first }}"), "t:1:4: No first item, sequence was empty.");
+  EXPECT_EQ(made("{{ l|map(attribute='a')|join }}"), "t:1:25: 'dict object' has no attribute 'a'");
+  EXPECT_EQ(made("{% macro m(p) %}{{ p }}{% endmacro %}{{ m() }}"),
+            "t:1:20: parameter 'p' was not provided");
+  EXPECT_EQ(made("{% for i in [1] %}{{ loop.previtem }}{% endfor %}"),
+            "t:1:22: there is no previous item");
+  EXPECT_EQ(made("{{ x is defined }} {{ x|default(1) }} {{ x is sequence }} {{ 'a' if false }}|"),
+            "False 1 False |");
+}
+
+TEST(Jinja, AProgramMayAddFilters) {
+  auto filters = std::make_shared<FilterMap>();
+  (*filters)["twice"] = [](const Value& value, const Arguments& given) {
+    if (!given.positional.empty()) throw Refusal("twice has no arguments");
+    return Value::string(value.text() + value.text());
+  };
+  Syntax syntax;
+  syntax.filters = filters;
+  const auto made = [&](const std::string& source) {
+    try {
+      return Template(source, "t", syntax).render(json_value("{}", "v"), {}).text;
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(made("{{ 'a'|twice|upper }}{% filter twice %}b{% endfilter %}"), "AAbb");
+  EXPECT_EQ(made("{{ 'a'|twice(1) }}"), "t:1:8: twice has no arguments");
+  EXPECT_EQ(made("{{ x|twice }}"), "t:1:6: 'x' is undefined");
 }
 
 TEST(Jinja, TasksMayKeepTheLastLineBreakAndHaveNoTrimming) {

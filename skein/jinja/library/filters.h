@@ -9,6 +9,8 @@
 //   greaterthan gt > in integer iterable le <= lessthan lt < lower mapping ne != none number odd
 //   sameas sequence string test true undefined upper
 //
+// A program may add filters: Syntax::filters.
+//
 // tojson is transformers': nothing is escaped for HTML, and ensure_ascii is off. An iterator (of
 // batch, items, map, select, unique, reverse of a list, …) is made at once: an error in it comes
 // where it is made.

@@ -69,7 +69,8 @@ Value extreme(const char* name, bool largest, const Value& value, const Argument
               Budget& budget) {
   const Bound bound(name, given, {"case_sensitive", "attribute"});
   const std::vector<Value> items = items_of(value, budget);
-  if (items.empty()) return Value::undefined("No aggregated item, sequence was empty.");
+  if (items.empty())
+    return Value::undefined("No aggregated item, sequence was empty.", budget.strict_undefined());
   const auto key = [&](const Value& item) {
     Value at = bound.has(1) ? value_at(item, *bound[1], budget) : item;
     return bound.truth(0, false) ? at : without_case(at, budget);
@@ -135,7 +136,8 @@ Value filter_attr(const Value& value, const Arguments& given, Budget& budget) {
     if (const Value* found = value.as_namespace().find(name)) return *found;
   }
   if (has_method(value, name)) return method_of(value, name, budget);
-  return Value::undefined(fmt::format("'{} object' has no attribute '{}'", type_name(value), name));
+  return Value::undefined(fmt::format("'{} object' has no attribute '{}'", type_name(value), name),
+                          budget.strict_undefined());
 }
 
 Value filter_length(const Value& value, const Arguments& given, Budget&) {
@@ -161,7 +163,7 @@ Value filter_first(const Value& value, const Arguments& given, Budget& budget) {
     const std::vector<Value> items = items_of(value, budget);
     if (!items.empty()) return items.front();
   }
-  return Value::undefined("No first item, sequence was empty.");
+  return Value::undefined("No first item, sequence was empty.", budget.strict_undefined());
 }
 
 Value filter_last(const Value& value, const Arguments& given, Budget& budget) {
@@ -169,7 +171,8 @@ Value filter_last(const Value& value, const Arguments& given, Budget& budget) {
   if (value.is(Kind::kIterator)) throw Refusal("'generator' object is not reversible");
   if (value.is_string() && !value.text().empty()) return item_of(value, Value::integer(-1), budget);
   const std::vector<Value> items = items_of(value, budget);
-  if (items.empty()) return Value::undefined("No last item, sequence was empty.");
+  if (items.empty())
+    return Value::undefined("No last item, sequence was empty.", budget.strict_undefined());
   return items.back();
 }
 

@@ -91,11 +91,13 @@ constexpr NamedTest kTests[] = {
      }},
     {"sequence", 0,
      [](const Value& v, const Value&, Budget&) {
-       return v.is_undefined() || v.is_string() || v.is(Kind::kDict) ||
+       return (v.is_undefined() && !v.is_strict_undefined()) || v.is_string() ||
+              v.is(Kind::kDict) ||
               (v.is(Kind::kSequence) && v.as_sequence().flavor <= Flavor::kRange);
      }},
     {"iterable", 0,
      [](const Value& v, const Value&, Budget&) {
+       refuse_strict(v);
        return v.is_undefined() || v.is_string() || v.is(Kind::kDict) || v.is(Kind::kSequence) ||
               v.is(Kind::kIterator) || v.is(Kind::kLoop);
      }},

@@ -6,6 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,10 +48,15 @@ struct Token {
   bool is_name(std::string_view name) const { return kind == TokenKind::kName && text == name; }
 };
 
+// Filters beside jinja2's own, by name; they throw Refusal.
+using FilterMap =
+    std::map<std::string, std::function<Value(const Value& value, const Arguments& arguments)>>;
+
 struct Syntax {
   bool trim_blocks = true;
   bool lstrip_blocks = true;
   bool keep_trailing_newline = false;
+  std::shared_ptr<const FilterMap> filters;  // null: none
 };
 
 // The end is a token of kind kEnd. `name` is what errors call the template.

@@ -67,12 +67,16 @@ ExpressionPtr Parser::filter(ExpressionPtr of) {
   const std::string name = expect_any_name("the name of a filter");
   if (current().is_operator("."))
     refuse(place, fmt::format("the filter '{}.…' is not known", name));
-  if (const std::string why = why_no_filter(name); !why.empty()) refuse(place, why);
+  const auto own = filters_ == nullptr ? FilterMap::const_iterator() : filters_->find(name);
+  const bool is_own = filters_ != nullptr && own != filters_->end();
+  const std::string why = is_own ? "" : why_no_filter(name);
+  if (!why.empty()) refuse(place, why);
   int depth = of == nullptr ? 0 : of->depth;
   CallArguments given;
   if (current().is_operator("(")) given = arguments(depth);
   ExpressionPtr made = node_of(ExpressionKind::kFilter, place, std::move(of));
   made->name = name;
+  if (is_own) made->filter = &own->second;
   made->arguments = std::move(given);
   made->depth = deeper(depth, place);
   return made;

@@ -30,8 +30,9 @@ namespace skein::jinja {
 
 class Parser {
  public:
-  Parser(std::vector<Token> tokens, const std::string& name)
-      : tokens_(std::move(tokens)), name_(name) {}
+  // `filters`: null, or filters beside jinja2's own; the tree refers to them.
+  Parser(std::vector<Token> tokens, const std::string& name, const FilterMap* filters)
+      : tokens_(std::move(tokens)), name_(name), filters_(filters) {}
 
   Body parse();
   bool has_generation() const { return has_generation_; }
@@ -116,6 +117,7 @@ class Parser {
 
   const std::vector<Token> tokens_;
   const std::string& name_;
+  const FilterMap* filters_;
   size_t at_ = 0;
   int depth_ = 0;
   bool in_loop_ = false;     // break and continue have a loop here

@@ -57,6 +57,8 @@ struct Expression {
   std::vector<ExpressionPtr> parts;
   std::vector<Operator> operators;
   CallArguments arguments;
+  // Of a filter that is not jinja2's own.
+  const FilterMap::mapped_type* filter = nullptr;
 };
 
 // What is assigned to: a name, a namespace's value, or several of them.

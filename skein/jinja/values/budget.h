@@ -29,8 +29,11 @@ struct Refusal : std::runtime_error {
 
 class Budget {
  public:
-  explicit Budget(const Limits& limits) : limits_(limits) {}
+  explicit Budget(const Limits& limits, bool strict_undefined = false)
+      : limits_(limits), strict_undefined_(strict_undefined) {}
   const Limits& limits() const { return limits_; }
+  // Whether undefined values are jinja2's StrictUndefined: Value::undefined.
+  bool strict_undefined() const { return strict_undefined_; }
 
   void step(int64_t steps = 1) {
     steps_ += steps;
@@ -50,6 +53,7 @@ class Budget {
   [[noreturn]] void refuse_bytes() const;
 
   Limits limits_;
+  bool strict_undefined_;
   int64_t steps_ = 0;
   int64_t bytes_ = 0;
 };

@@ -301,6 +301,7 @@ bool contains(const Value& container, const Value& item, Budget& budget) {
     }
     return false;
   }
+  refuse_strict(container);
   if (container.is_undefined()) return false;
   if (!container.is(Kind::kSequence)) {
     throw Refusal(fmt::format("argument of type '{}' is not iterable", type_name(container)));

@@ -310,6 +310,7 @@ std::string printed_float(double value) {
 std::string printed(const Value& value, Budget& budget) {
   switch (value.kind()) {
     case Kind::kUndefined:
+      refuse_strict(value);
       return "";
     case Kind::kNone:
       return "None";

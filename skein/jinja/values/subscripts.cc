@@ -13,11 +13,13 @@ namespace {
 Value no_element(const Value& value, const Value& key, Budget& budget) {
   if (key.is_string()) {
     return Value::undefined(
-        fmt::format("'{} object' has no attribute {}", type_name(value), represented(key, budget)));
+        fmt::format("'{} object' has no attribute {}", type_name(value), represented(key, budget)),
+        budget.strict_undefined());
   }
   const bool plain = key.is_number() || key.is(Kind::kNone);
   return Value::undefined(fmt::format("{} object has no element {}", type_name(value),
-                                      plain ? represented(key, budget) : type_name(key)));
+                                      plain ? represented(key, budget) : type_name(key)),
+                          budget.strict_undefined());
 }
 
 std::string character_at(const String& string, int64_t index) {

@@ -14,6 +14,7 @@ constexpr size_t kSmallDict = 8;
 
 struct Reason : Object {
   std::string why;
+  bool is_strict = false;
 };
 
 int deepest(const std::vector<Value>& items) {
@@ -60,9 +61,10 @@ Value Value::of(Kind kind, std::shared_ptr<Object> object) {
   return made;
 }
 
-Value Value::undefined(std::string why) {
+Value Value::undefined(std::string why, bool is_strict) {
   auto reason = std::make_shared<Reason>();
   reason->why = std::move(why);
+  reason->is_strict = is_strict;
   return of(Kind::kUndefined, std::move(reason));
 }
 
@@ -118,6 +120,10 @@ const std::string& Value::text() const {
     return object_ == nullptr ? nothing : static_cast<const Reason&>(*object_).why;
   }
   return as_string().text;
+}
+bool Value::is_strict_undefined() const {
+  return kind_ == Kind::kUndefined && object_ != nullptr &&
+         static_cast<const Reason&>(*object_).is_strict;
 }
 const String& Value::as_string() const { return static_cast<const String&>(*object_); }
 const Sequence& Value::as_sequence() const { return static_cast<const Sequence&>(*object_); }
@@ -229,7 +235,12 @@ std::string type_name(const Value& value) {
   return "object";
 }
 
+void refuse_strict(const Value& value) {
+  if (value.is_strict_undefined()) throw Refusal(value.text());
+}
+
 bool is_true(const Value& value) {
+  refuse_strict(value);
   switch (value.kind()) {
     case Kind::kUndefined:
     case Kind::kNone:
@@ -251,6 +262,8 @@ bool is_true(const Value& value) {
 }
 
 bool equal(const Value& a, const Value& b) {
+  refuse_strict(a);
+  refuse_strict(b);
   if (a.is_number() && b.is_number()) {
     return exact(a) == exact(b);
   }
@@ -272,6 +285,7 @@ bool equal(const Value& a, const Value& b) {
 }
 
 size_t hash_of(const Value& value) {
+  refuse_strict(value);
   if (value.is_integer()) return std::hash<int64_t>()(value.as_integer());
   switch (value.kind()) {
     case Kind::kFloat: {
@@ -300,6 +314,7 @@ size_t hash_of(const Value& value) {
 }
 
 std::vector<Value> items_of(const Value& value, Budget& budget) {
+  refuse_strict(value);
   switch (value.kind()) {
     case Kind::kUndefined:
       return {};
@@ -335,6 +350,7 @@ std::vector<Value> items_of(const Value& value, Budget& budget) {
 }
 
 int64_t length_of(const Value& value) {
+  refuse_strict(value);
   switch (value.kind()) {
     case Kind::kUndefined:
       return 0;

@@ -1,6 +1,8 @@
 // A value of a template, with the meaning that Python gives it in jinja2.
 //
-//   kUndefined   prints as nothing, is false and empty; any other use of it is an error
+//   kUndefined   prints as nothing, is false and empty; any other use of it is an error. If it is
+//                strict, these are errors too, and only `is defined`, `default` and the like may
+//                see it
 //   kInteger     64 bits; kBigInteger is a number of JSON beyond them, which is only printed and
 //                compared
 //   kString      UTF-8; characters are code points; `is_markup`: what the filter escape gave
@@ -57,7 +59,7 @@ struct Callable;
 class Value {
  public:
   Value() = default;  // undefined, without a name
-  static Value undefined(std::string why);
+  static Value undefined(std::string why, bool is_strict = false);
   static Value none() { return Value(Kind::kNone); }
   static Value boolean(bool value);
   static Value integer(int64_t value);
@@ -72,6 +74,7 @@ class Value {
   Kind kind() const { return kind_; }
   bool is(Kind kind) const { return kind_ == kind; }
   bool is_undefined() const { return kind_ == Kind::kUndefined; }
+  bool is_strict_undefined() const;
   bool is_string() const { return kind_ == Kind::kString; }
   // A bool is a number, as in Python.
   bool is_integer() const { return kind_ == Kind::kInteger || kind_ == Kind::kBool; }
@@ -154,6 +157,9 @@ struct Callable : Object {
 
 // The name of a value's type in Python: "str", "dict", "NoneType".
 std::string type_name(const Value& value);
+
+// Throws Refusal, why it is undefined, where `value` is a strict undefined.
+void refuse_strict(const Value& value);
 
 bool is_true(const Value& value);
 bool equal(const Value& a, const Value& b);
