@@ -25,9 +25,8 @@ mapfile -t files < <(find skein -type f \( -name '*.h' -o -name '*.cc' -o -name 
 awk '
 BEGIN {
   # Who may include whom; what follows from it transitively is allowed too.
-  # evaluate (requests, packed rows, scores) has its place and no source yet.
   rooms = "cli: launch train infer health prepare;  health: launch train;  train: plan evaluate;" \
-          "plan: compile record replica supervise;  infer: evaluate;  evaluate: compile;" \
+          "plan: compile record replica supervise;  infer: evaluate;  evaluate: compile jinja;" \
           "compile: weights passes backends;  backends: ops runtime;  weights: config runtime;  record: config runtime;" \
           "config: model optim data checkpoint;" \
           "passes: schedule ops;  model: ops;  optim: ops;  schedule: ir comm;  ops: ir comm;" \
@@ -43,6 +42,7 @@ BEGIN {
   read_order("config", "run: .;  .:")
   read_order("data", "learn: tokenizer;  lanes: tokenizer;  tokenizer: corpus;  corpus:")
   read_order("data/tokenizer", ".: sentencepiece;  sentencepiece: folder;  folder: byte_level;  byte_level:")
+  read_order("evaluate", "results: requests;  requests: metrics .;  metrics: tasks .;  tasks: yaml;  yaml:;  documents:;  encode:;  .:")
   read_order("jinja", ".: syntax;  syntax: library;  library: values;  values:")
   read_order("launch", "node: place;  jobs: .;  place: .;  .:")
   read_order("passes", ".: parallel overlap;  parallel: memory;  overlap: memory;  memory:")

@@ -28,6 +28,7 @@ build    libfmt-dev
 build    libxxhash-dev
 build    libutf8proc-dev
 build    libpcre2-dev
+build    libyaml-dev
 build    zlib1g-dev
 build    liblzma-dev
 build    libzstd-dev

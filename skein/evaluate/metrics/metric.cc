@@ -1,0 +1,146 @@
+#include "skein/evaluate/metrics/metric.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "skein/base/error.h"
+#include "skein/evaluate/metrics/aggregate.h"
+#include "skein/evaluate/metrics/options.h"
+#include "skein/jinja/values/printed.h"
+
+namespace skein {
+namespace {
+
+struct Known {
+  std::string_view name, aggregation;
+  bool higher_is_better;
+  std::vector<OutputType> types;
+};
+
+const std::vector<Known>& known_metrics() {
+  using enum OutputType;
+  static const std::vector<Known> kKnown = {
+      {"acc", "mean", true, {kMultipleChoice, kLoglikelihood}},
+      {"acc_norm", "mean", true, {kMultipleChoice}},
+      {"acc_bytes", "mean", true, {kMultipleChoice}},
+      {"acc_mutual_info", "mean", true, {kMultipleChoice}},
+      {"exact_match", "mean", true, {kMultipleChoice, kGenerateUntil}},
+      {"f1", "f1", true, {kMultipleChoice}},
+      {"mcc", "matthews_corrcoef", true, {kMultipleChoice}},
+      {"brier_score", "brier_score", false, {kMultipleChoice}},
+      {"perplexity", "perplexity", false, {kLoglikelihood}},
+      {"word_perplexity", "weighted_perplexity", false, {kRolling}},
+      {"byte_perplexity", "weighted_perplexity", false, {kRolling}},
+      {"bits_per_byte", "bits_per_byte", false, {kRolling}},
+      {"bypass", "bypass", true, {kGenerateUntil}},
+  };
+  return kKnown;
+}
+
+std::string_view name_of(OutputType type) {
+  constexpr std::array<std::string_view, 4> kNames = {"multiple_choice", "loglikelihood",
+                                                      "loglikelihood_rolling", "generate_until"};
+  return kNames[static_cast<size_t>(type)];
+}
+
+[[noreturn]] void refuse_metric(const std::string& name, OutputType type) {
+  std::vector<std::string_view> of_type;
+  for (const Known& known : known_metrics()) {
+    if (std::count(known.types.begin(), known.types.end(), type) > 0) of_type.push_back(known.name);
+  }
+  fail(ErrorCode::kUnsupported, "the metric {} of {} is not supported: expected one of {}", name,
+       name_of(type), fmt::join(of_type, ", "));
+}
+
+ExactMatchOptions exact_match_options(const Options& options) {
+  options.allow({"regexes_to_ignore", "ignore_case", "ignore_punctuation", "ignore_numbers"});
+  ExactMatchOptions result;
+  const jinja::Value* const regexes = options.find("regexes_to_ignore");
+  for (const std::string& source : options.texts("regexes_to_ignore")) {
+    result.regexes_to_ignore.emplace_back(source);
+  }
+  if (regexes != nullptr && !regexes->is(jinja::Kind::kNone) && result.regexes_to_ignore.empty()) {
+    fail(ErrorCode::kUsage,
+         "the metric exact_match: regexes_to_ignore is empty: expected an expression, or no such "
+         "key");
+  }
+  result.ignore_case = options.truth("ignore_case");
+  result.ignore_punctuation = options.truth("ignore_punctuation");
+  result.ignore_numbers = options.truth("ignore_numbers");
+  return result;
+}
+
+std::vector<std::string> names_of(const jinja::Value& options) {
+  std::vector<std::string> names;
+  if (!options.is(jinja::Kind::kDict)) return names;
+  jinja::Budget budget{jinja::Limits{}};
+  for (const auto& [key, value] : options.as_dict().entries) {
+    names.push_back(jinja::printed(key, budget));
+  }
+  return names;
+}
+
+}  // namespace
+
+ScoredMetric make_metric(const MetricConfig& config, OutputType type) {
+  if (!config.function.is_undefined()) {
+    fail(ErrorCode::kUnsupported, "the metric {} is a function of Python, which is not supported",
+         config.name);
+  }
+  if (!config.aggregation_function.is_undefined()) {
+    fail(ErrorCode::kUnsupported,
+         "the aggregation of the metric {} is a function of Python, which is not supported",
+         config.name);
+  }
+  if (config.hf_evaluate.value_or(false)) {
+    fail(ErrorCode::kUnsupported,
+         "the metric {} has hf_evaluate, which loads a program: it is not supported", config.name);
+  }
+  const Known* found = nullptr;
+  for (const Known& known : known_metrics()) {
+    if (known.name != config.name) continue;
+    if (std::count(known.types.begin(), known.types.end(), type) > 0) found = &known;
+  }
+  if (found == nullptr) refuse_metric(config.name, type);
+  ScoredMetric metric;
+  metric.name = config.name;
+  metric.aggregation = config.aggregation.empty() ? found->aggregation : config.aggregation;
+  check_aggregation(metric.aggregation, metric.name);
+  metric.higher_is_better = config.higher_is_better.value_or(found->higher_is_better);
+  if (type == OutputType::kGenerateUntil && metric.name == "exact_match") {
+    metric.exact_match = exact_match_options(Options(config.options, "the metric exact_match:"));
+  } else {
+    metric.ignored_options = names_of(config.options);
+  }
+  return metric;
+}
+
+std::vector<ScoredMetric> make_metrics(const std::vector<MetricConfig>& configs, OutputType type) {
+  std::vector<MetricConfig> all = configs;
+  if (all.empty()) {
+    using Names = std::vector<const char*>;
+    const Names names = type == OutputType::kMultipleChoice  ? Names{"acc", "acc_norm"}
+                        : type == OutputType::kLoglikelihood ? Names{"perplexity", "acc"}
+                        : type == OutputType::kGenerateUntil
+                            ? Names{"exact_match"}
+                            : Names{"word_perplexity", "byte_perplexity", "bits_per_byte"};
+    for (const char* const name : names) all.emplace_back().name = name;
+  }
+  std::vector<ScoredMetric> metrics;
+  for (const MetricConfig& config : all) {
+    // Of two with one name, Python's dict has the later in the place of the earlier.
+    ScoredMetric metric = make_metric(config, type);
+    const auto same = std::find_if(metrics.begin(), metrics.end(), [&](const ScoredMetric& one) {
+      return one.name == metric.name;
+    });
+    if (same == metrics.end()) {
+      metrics.push_back(std::move(metric));
+    } else {
+      *same = std::move(metric);
+    }
+  }
+  return metrics;
+}
+
+}  // namespace skein

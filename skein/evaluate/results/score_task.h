@@ -1,0 +1,31 @@
+// The scores of a task from what a model answered, and those of groups from their tasks'.
+//
+// Errors   those of the metrics, with the task's name
+// Source   lm-evaluation-harness 0.4.13, evaluator.py, evaluator_utils.py, api/group.py
+#pragma once
+
+#include <vector>
+
+#include "skein/evaluate/results/document_answers.h"
+#include "skein/evaluate/results/evaluation.h"
+
+namespace skein {
+
+struct ScoringOptions {
+  bool log_samples = false;
+  int64_t bootstrap_rounds = 100'000;
+  int num_threads = 1;
+};
+
+// Refuses by name a task whose answers nothing here can score, before a model is asked.
+void check_scoring(const TaskConfig& task);
+
+// `requests`: those of the task, after the last document. num_fewshot and num_documents stay 0.
+TaskScores score_task(std::shared_ptr<const TaskConfig> task, const TaskRequests& requests,
+                      const std::vector<DocumentAnswers>& documents, const ScoringOptions& options);
+
+// Of all groups in `asked`.
+std::vector<GroupScores> score_groups(const std::vector<TaskNode>& asked,
+                                      const std::vector<TaskScores>& tasks);
+
+}  // namespace skein
