@@ -46,7 +46,8 @@ void check_request(const DecoderConfig& config, const TextRequest& request, int6
     fail(ErrorCode::kInternal, "a text may get {} new tokens, and {} takes them",
          request.max_new_tokens, request.on_token ? "somebody" : "nobody");
   }
-  if (length > limit || request.max_new_tokens > limit - length) {
+  const int64_t not_read = request.max_new_tokens > 0 ? 0 : 1;  // the last of a scored text
+  if (request.max_new_tokens > limit + not_read - length) {
     fail(ErrorCode::kInvalid,
          "a text has {} tokens and may get {} more: expected at most {} in all", length,
          request.max_new_tokens, limit);
@@ -188,7 +189,8 @@ void TextEngine::admit() {
     if (row == rows_.end()) return;
     const auto length = std::ssize(request.tokens);
     const int64_t first_needed = request.score_from > 0 ? request.score_from - 1 : length - 1;
-    auto pages = pool_.take(request.tokens, length + request.max_new_tokens, first_needed);
+    const int64_t positions = std::min(length + request.max_new_tokens, layout_.max_positions);
+    auto pages = pool_.take(request.tokens, positions, first_needed);
     if (!pages) {
       if (waiting->num_overtaken >= kMostOvertaken) return;
       ++waiting;

@@ -41,7 +41,8 @@ struct TokenScore {
 
 struct TextRequest {
   std::vector<int32_t> tokens;
-  // Scores the tokens from this one on, counted from 0; 0: none.
+  // Scores the tokens from this one on, counted from 0; 0: none. Of a text that is scored alone,
+  // one token more than max_positions fits: nobody reads the last.
   int64_t score_from = 0;
   std::function<void(std::span<const TokenScore>)> on_scores = {};
   // Continues the text by so many tokens at most.

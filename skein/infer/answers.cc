@@ -1,0 +1,104 @@
+#include "skein/infer/answers.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+namespace skein {
+namespace {
+
+// `text` up to the first of the stop texts, each cut off in turn.
+std::string before_stops(std::string text, std::span<const std::string> stops) {
+  for (const std::string& stop : stops) {
+    if (!stop.empty()) text.resize(std::min(text.size(), text.find(stop)));
+  }
+  return text;
+}
+
+bool has_stop(std::string_view text, std::span<const std::string> stops) {
+  return std::any_of(stops.begin(), stops.end(), [&](const std::string& stop) {
+    return !stop.empty() && text.find(stop) != text.npos;
+  });
+}
+
+}  // namespace
+
+void Answerer::run(const AnswerProgress& progress) {
+  while (engine_.step()) {
+    if (progress) progress(num_done_);
+  }
+  if (progress) progress(num_done_);
+}
+
+// Sums of few floats, in double: the order of steps does not matter.
+void Answerer::add_scored(EncodedText text, ScoredAnswer& answer) {
+  TextRequest request;
+  const std::vector<int32_t> scored(text.tokens.begin() + text.score_from, text.tokens.end());
+  request.tokens = std::move(text.tokens);
+  request.score_from = text.score_from;
+  request.on_scores = [&answer, scored](std::span<const TokenScore> scores) {
+    for (size_t i = 0; i < scores.size(); ++i) {
+      answer.logprob += scores[i].logprob;
+      answer.is_greedy = answer.is_greedy && scores[i].best == scored[i];
+    }
+  };
+  request.on_end = [this] { ++num_done_; };
+  engine_.add(std::move(request));
+}
+
+std::vector<ScoredAnswer> Answerer::score(std::span<const Pair> pairs,
+                                          const AnswerProgress& progress) {
+  num_done_ = 0;
+  std::vector<ScoredAnswer> answers(pairs.size());
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    add_scored(encoder_.pair(pairs[i].context, pairs[i].continuation), answers[i]);
+  }
+  run(progress);
+  return answers;
+}
+
+std::vector<ScoredAnswer> Answerer::score_whole(std::span<const std::string_view> texts,
+                                                const AnswerProgress& progress) {
+  num_done_ = 0;
+  std::vector<std::vector<ScoredAnswer>> pieces(texts.size());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    std::vector<EncodedText> encoded = encoder_.rolling(texts[i]);
+    pieces[i].resize(encoded.size());
+    for (size_t k = 0; k < encoded.size(); ++k) add_scored(std::move(encoded[k]), pieces[i][k]);
+  }
+  run(progress);
+  std::vector<ScoredAnswer> answers(texts.size(), {.logprob = 0, .is_greedy = false});
+  for (size_t i = 0; i < texts.size(); ++i) {
+    for (const ScoredAnswer& piece : pieces[i]) answers[i].logprob += piece.logprob;
+  }
+  return answers;
+}
+
+std::vector<std::string> Answerer::generate(std::span<const std::string_view> prompts,
+                                            const TextGeneration& generation,
+                                            const AnswerProgress& progress) {
+  num_done_ = 0;
+  std::vector<std::string> answers(prompts.size());
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    TextRequest request;
+    request.tokens = encoder_.prompt(prompts[i], generation.max_new_tokens);
+    request.max_new_tokens = generation.max_new_tokens;
+    request.sampling = generation.sampling;
+    request.on_token = [&, i, ids = std::vector<int32_t>()](int32_t token) mutable {
+      const auto& eos = generation.eos_ids;
+      if (std::find(eos.begin(), eos.end(), token) != eos.end()) return false;
+      ids.push_back(token);
+      answers[i] = tokenizer_.decode(ids);
+      return !has_stop(answers[i], generation.stop);
+    };
+    request.on_end = [&, i] {
+      answers[i] = before_stops(std::move(answers[i]), generation.stop);
+      ++num_done_;
+    };
+    engine_.add(std::move(request));
+  }
+  run(progress);
+  return answers;
+}
+
+}  // namespace skein

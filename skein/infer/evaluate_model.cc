@@ -1,0 +1,99 @@
+#include "skein/infer/evaluate_model.h"
+
+#include <utility>
+
+#include "skein/base/error.h"
+#include "skein/evaluate/documents/dataset.h"
+#include "skein/evaluate/tasks/generation_settings.h"
+#include "skein/infer/task_answers.h"
+#include "skein/weights/generation_defaults.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kCacheBytes = int64_t{256} << 20;
+
+struct PreparedTask {
+  std::shared_ptr<const TaskConfig> config;
+  TaskRequests requests;
+  int64_t num_documents = 0;  // of the split
+  int64_t num_fewshot = 0;
+};
+
+PreparedTask prepared(std::shared_ptr<const TaskConfig> config, const EvaluateOptions& options) {
+  check_scoring(*config);
+  if (config->output_type == OutputType::kGenerateUntil) generation_settings(*config);
+  const Dataset dataset({config->dataset_path, config->dataset_name, config->dataset_kwargs},
+                        options.data_folders);
+  Documents tested = dataset.split(tested_split(*config));
+  const int64_t num_fewshot = num_few_shot(*config, options.requests);
+  std::vector<jinja::Value> examples;
+  if (num_fewshot > 0) {
+    if (const auto split = few_shot_split(*config)) examples = dataset.split(*split).rows;
+  }
+  const auto num_documents = std::ssize(tested.rows);
+  TaskRequests requests(*config, std::move(tested.rows), std::move(examples), options.requests);
+  return {std::move(config), std::move(requests), num_documents, num_fewshot};
+}
+
+EngineOptions engine_options(const EvaluateOptions& options, int64_t max_length) {
+  EngineOptions engine;
+  engine.compute_dtype = options.dtype;
+  engine.max_positions = max_length;
+  engine.cache_bytes = kCacheBytes;
+  return engine;
+}
+
+int64_t length_of(const ModelSource& source, int64_t wanted) {
+  const TextLimit limit = text_limit(source.config());
+  if (wanted > limit.tokens) {
+    fail(ErrorCode::kUsage, "--max-length {}: the model is meant for {} tokens at most ({})",
+         wanted, limit.tokens, limit.key);
+  }
+  return wanted > 0 ? wanted : limit.tokens;
+}
+
+}  // namespace
+
+Evaluation evaluate_model(const ModelSource& source, const Tokenizer& tokenizer, Device& device,
+                          const std::vector<TaskNode>& asked, const EvaluateOptions& options,
+                          const std::function<void(const EvaluateProgress&)>& progress,
+                          const EvaluateNote& note) {
+  const int64_t max_length = length_of(source, options.max_length);
+  std::vector<PreparedTask> tasks;
+  for (const auto& config : tasks_of(asked)) tasks.push_back(prepared(config, options));
+
+  TextEngine engine(source, device, engine_options(options, max_length));
+  TextEncoder encoder(tokenizer, max_length);
+  Answerer answerer(engine, encoder, tokenizer);
+  const std::vector<int64_t> eos_ids = generation_defaults(source).eos_ids;
+  Evaluation evaluation;
+  evaluation.asked = asked;
+  EvaluateProgress at;
+  at.num_tasks = std::ssize(tasks);
+  for (PreparedTask& task : tasks) {
+    at.task = task.config->task;
+    ++at.task_number;
+    const int64_t num_cut = encoder.num_cut();
+    const auto answers =
+        answer_task(*task.config, task.requests, answerer, eos_ids, [&](int64_t done, int64_t of) {
+          at.num_done = done;
+          at.num_requests = of;
+          progress(at);
+        });
+    if (encoder.num_cut() > num_cut) {
+      note(
+          fmt::format("task {}: {} texts are longer than the model's {} tokens, and lost their "
+                      "beginning",
+                      at.task, encoder.num_cut() - num_cut, max_length));
+    }
+    TaskScores scores = score_task(task.config, task.requests, answers, options.scoring);
+    scores.num_documents = task.num_documents;
+    scores.num_fewshot = task.num_fewshot;
+    evaluation.tasks.push_back(std::move(scores));
+  }
+  evaluation.groups = score_groups(asked, evaluation.tasks);
+  return evaluation;
+}
+
+}  // namespace skein
