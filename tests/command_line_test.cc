@@ -44,7 +44,7 @@ TEST(CommandLine, AWrongCommandLineIsExitCode2AndSaysWhatWasMeant) {
       {{"resume", "runs/a"}, "there is no command resume: skein train with the same arguments"},
       {{"sweep"}, "there is no command sweep: skein train CONFIG --sweep KEY=V1,V2"},
       {{"finetune"}, "there is no command finetune: skein train CONFIG --set model.init_from"},
-      {{"eval", "runs/a"}, "there is no command eval: skein score --corpus FILE"},
+      {{"evaluate", "runs/a"}, "there is no command evaluate: skein eval asks a model"},
       {{"repot", "--help"}, "there is no command repot: did you mean report?"},
       {{"ingest", "--help"}, "there is no command ingest: did you mean data ingest?"},
       {{"data", "ingst", "--help"}, "there is no command ingst: did you mean ingest?"},

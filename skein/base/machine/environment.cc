@@ -29,6 +29,8 @@ constexpr EnvironmentVariable kVariables[] = {
     {"SKEIN_GRAPHS", kSwitch, "on a GPU, off: kernels are started one by one, not as CUDA graphs"},
     {"SKEIN_EARLY_STARTS", kSwitch, "on a GPU, off: a kernel starts when the one before has ended"},
     {"SKEIN_TUNE", kSwitch, "on a GPU, off: algorithms of products are not measured"},
+    {"SKEIN_TASKS", "folders, with `:` between",
+     "task files of lm-evaluation-harness: its lm_eval/tasks, or what holds it"},
     {"SKEIN_CACHE", "a folder", "holds those measurements; else ~/.cache/skein"},
     {"SKEIN_C_LIBRARY", "`own`, `system`",
      "of an archive: run under the C library that is in it, or the system's; else the system's "

@@ -57,6 +57,9 @@ constexpr Examples kExamples[] = {
     {"checkpoint export",
      "skein checkpoint export runs/mine --out hf        # the newest good checkpoint\n"
      "skein checkpoint export runs/mine/checkpoints/step-00001000 --out hf"},
+    {"eval",
+     "skein eval hf --tasks hellaswag,arc_easy --data data\n"
+     "skein eval runs/mine --tasks mmlu --num-fewshot 5 --data data --out results --log-samples"},
     {"score",
      "echo '[[1, 15043, 3186]]' > tokens.json\n"
      "skein score --model hf --tokens tokens.json\n"

@@ -38,8 +38,9 @@ constexpr OtherCommand kOtherCommands[] = {
     {" finetune sft continue_pretraining ",
      "skein train CONFIG --set model.init_from=MODEL begins with the weights of a model"},
     {" pretrain fit ", "did you mean train?"},
-    {" eval evaluate validate test perplexity ",
-     "skein score --corpus FILE gives the loss of a model on a text, and skein train CONFIG "
+    {" evaluate validate test perplexity ",
+     "skein eval asks a model the questions of tasks, skein score --corpus FILE gives its loss on a "
+     "text, and skein train CONFIG "
      "--validate-only that of the validation sets"},
     {" infer inference sample predict chat complete ", "did you mean generate?"},
     {" tokenize preprocess prepare_data ",

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Compares `skein eval` with lm-evaluation-harness's `hf` model on every document: scores, answers, hashes of documents,
+prompts and targets, and the results.
+
+    pip install 'lm-eval[hf]==0.4.13' torch
+    scripts/judge/evaluation.py HF_FOLDER --data DIR --tasks hellaswag,piqa --limit 100 [--num-fewshot 5]
+
+DIR has the data sets as docs/evaluation.md says, each split as a folder of save_to_disk; the harness reads the same.
+Exit code 1: more than 1 % of the documents differ. Those whose best choices lie within 1e-3 are counted apart.
+"""
+
+import argparse
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import datasets
+
+
+def split_folders(folder):
+    return {os.path.basename(os.path.dirname(state)): os.path.dirname(state)
+            for state in glob.glob(glob.escape(str(folder)) + "/*/state.json")}
+
+
+def local_data(root):
+    def load(path, name=None, **_):
+        last = path.split("/")[-1]
+        names = [name] if name else []
+        for folder in [Path(root, path, *names), Path(root, last, *names)]:
+            for place in [folder, *sorted(folder.glob("*"))]:
+                if found := split_folders(place):
+                    return datasets.DatasetDict({split: datasets.load_from_disk(at) for split, at in found.items()})
+        raise FileNotFoundError(f"{path} {name}")
+    return load
+
+
+def harness_results(options):
+    datasets.load_dataset = local_data(options.data)
+    import lm_eval  # after the line above: it takes load_dataset from there
+    return lm_eval.simple_evaluate(model="hf", model_args=f"pretrained={options.model},dtype=float32",
+                                   tasks=options.tasks.split(","), limit=options.limit,
+                                   num_fewshot=options.num_fewshot, batch_size=8, log_samples=True, device="cpu")
+
+
+def skein_results(options, out):
+    command = [options.skein, "eval", options.model, "--tasks", options.tasks, "--data", options.data, "--out", out,
+               "--log-samples", "--limit", str(options.limit)]
+    if options.num_fewshot is not None:
+        command += ["--num-fewshot", str(options.num_fewshot)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    results = json.loads(Path(glob.glob(f"{out}/*/results_*.json")[0]).read_text())
+    samples = {}
+    for path in glob.glob(f"{out}/*/samples_*.jsonl"):
+        task = os.path.basename(path)[len("samples_"):].rsplit("_", 1)[0]
+        lines = [json.loads(line) for line in Path(path).read_text().splitlines()]
+        samples[task] = {(line["doc_id"], line["filter"]): line for line in lines}
+    return results, samples
+
+
+def is_close_call(sample):
+    if not isinstance(sample["resps"][0][0], tuple):
+        return False
+    best = sorted((answer[0][0] for answer in sample["resps"]), reverse=True)
+    return len(best) > 1 and best[0] - best[1] < 1e-3
+
+
+def differs(theirs, ours):
+    for key in ("doc_hash", "prompt_hash", "target_hash"):
+        if theirs[key] != ours[key]:
+            return key
+    for metric in theirs["metrics"]:
+        if not isinstance(theirs[metric], tuple) and theirs[metric] != ours[metric]:
+            return metric
+    if not isinstance(theirs["resps"][0][0], (tuple, float)) and theirs["resps"][0][0] != ours["resps"][0][0]:
+        return "resps"
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--tasks", required=True)
+    parser.add_argument("--limit", type=int, default=100)
+    parser.add_argument("--num-fewshot", type=int)
+    parser.add_argument("--skein", default=str(Path(__file__).resolve().parents[2] / "build" / "skein"))
+    options = parser.parse_args()
+
+    theirs = harness_results(options)
+    with tempfile.TemporaryDirectory() as out:
+        results, samples = skein_results(options, out)
+    total = different = close = 0
+    worst = 0.0
+    for task, lines in theirs["samples"].items():
+        here = 0
+        for line in lines:
+            ours = samples[task][line["doc_id"], line["filter"]]
+            total += 1
+            if isinstance(line["resps"][0][0], tuple):
+                worst = max([worst] + [abs(a[0][0] - float(b[0][0])) for a, b in zip(line["resps"], ours["resps"])])
+            what = differs(line, ours)
+            if what is None:
+                continue
+            close += is_close_call(line)
+            here += 1
+            if here <= 3:
+                print(f"{task} document {line['doc_id']}: {what} differs")
+        different += here
+        print(f"{task}: {len(lines)} documents, {here} differ")
+    for task, scores in theirs["results"].items():
+        for key, value in scores.items():
+            ours = results["results"][task].get(key)
+            if isinstance(value, float) and (not isinstance(ours, (int, float)) or abs(ours - value) > 1e-12):
+                print(f"{task} {key}: {value} there, {ours} here")
+    print(f"{total} documents, {different} differ, {close} of them between choices that lie within 1e-3; "
+          f"log-likelihoods differ by {worst:.2g} at most")
+    sys.exit(different > total // 100)
+
+
+main()
