@@ -2,7 +2,7 @@
 """Writes skein/evaluate/testdata/requests: the requests that lm-evaluation-harness makes of made-up tasks and
 documents, and what ast.literal_eval reads of made-up texts. Needs lm_eval 0.4.13; no test runs this.
 
-    scripts/goldens/evaluation_requests.py              made-up tasks: cases.jsonl, literals.jsonl
+    scripts/goldens/evaluation_requests.py              made-up tasks: cases.txt, literals.txt
     scripts/goldens/evaluation_requests.py --wheel DIR  the harness's own task files with made-up documents:
                                                         DIR/wheel.jsonl, which the test reads where
                                                         SKEIN_EVALUATION_REQUESTS names it
@@ -181,8 +181,8 @@ def main():
         return write(Path(sys.argv[2]) / "wheel.jsonl", wheel_cases())
     from evaluation_requests_made import made_cases
     OUT.mkdir(parents=True, exist_ok=True)
-    write(OUT / "cases.jsonl", made_cases())
-    write(OUT / "literals.jsonl", literal_cases())
+    write(OUT / "cases.txt", made_cases())
+    write(OUT / "literals.txt", literal_cases())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// testdata/requests/literals.jsonl is made by scripts/goldens/evaluation_requests.py.
+// testdata/requests/literals.txt is made by scripts/goldens/evaluation_requests.py.
 #include "skein/evaluate/requests/python_literal.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::string outcome(const std::string& source) {
 
 TEST(PythonLiteral, IsWhatPythonReads) {
   const auto path = std::filesystem::path(__FILE__).parent_path().parent_path() /
-                    "testdata/requests/literals.jsonl";
+                    "testdata/requests/literals.txt";
   std::ifstream file(path);
   ASSERT_TRUE(file.is_open());
   int num_values = 0;

@@ -1,4 +1,4 @@
-// testdata/requests/cases.jsonl is made by scripts/goldens/evaluation_requests.py.
+// testdata/requests/cases.txt is made by scripts/goldens/evaluation_requests.py.
 #include "skein/evaluate/requests/requests.h"
 
 #include <gtest/gtest.h>
@@ -156,7 +156,7 @@ Counts expect_goldens(const std::filesystem::path& path, bool is_own) {
 
 TEST(TaskRequests, AreThoseOfTheHarness) {
   const auto folder = std::filesystem::path(__FILE__).parent_path().parent_path();
-  const Counts counts = expect_goldens(folder / "testdata/requests/cases.jsonl", true);
+  const Counts counts = expect_goldens(folder / "testdata/requests/cases.txt", true);
   EXPECT_GT(counts.cases, 200);
   EXPECT_GT(counts.requests, 1000);
   EXPECT_GT(counts.errors, 20);
