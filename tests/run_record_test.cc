@@ -189,8 +189,11 @@ TEST(RunRecord, AnInterruptThatDoesNotWaitIsToldAsWhatItIs) {
     SkeinProcess process(
         job().arguments("train", name,
                         small(100) + Overrides{fmt::format("launch.workers={}", workers),
-                                               "batch.global_sequences=40000", "data.lanes=8"}));
-    ASSERT_TRUE(wait_until([&] { return !events_of(name, "start").empty(); }));
+                                               "batch.global_sequences=80000", "data.lanes=8"}));
+    // Before its first step a run would save and end at the first interrupt.
+    ASSERT_TRUE(wait_until(
+        [&] { return log_of(name, 0).find("beginning from random") != std::string::npos; }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
     process.send(SIGINT);
     std::this_thread::sleep_for(std::chrono::milliseconds(1200));
     process.send(SIGINT);

@@ -39,9 +39,8 @@ constexpr OtherCommand kOtherCommands[] = {
      "skein train CONFIG --set model.init_from=MODEL begins with the weights of a model"},
     {" pretrain fit ", "did you mean train?"},
     {" evaluate validate test perplexity ",
-     "skein eval asks a model the questions of tasks, skein score --corpus FILE gives its loss on a "
-     "text, and skein train CONFIG "
-     "--validate-only that of the validation sets"},
+     "skein eval asks a model the questions of tasks, skein score --corpus FILE gives its loss "
+     "on a text, and skein train CONFIG --validate-only that of the validation sets"},
     {" infer inference sample predict chat complete ", "did you mean generate?"},
     {" tokenize preprocess prepare_data ",
      "skein data ingest makes a corpus, which training "
