@@ -25,7 +25,7 @@ mapfile -t files < <(find skein -type f \( -name '*.h' -o -name '*.cc' -o -name 
 awk '
 BEGIN {
   # Who may include whom; what follows from it transitively is allowed too.
-  rooms = "cli: launch train infer health prepare;  health: launch train;  train: plan evaluate;" \
+  rooms = "cli: launch train serve health prepare;  serve: infer;  health: launch train;  train: plan evaluate;" \
           "plan: compile record replica supervise;  infer: evaluate;  evaluate: compile jinja;" \
           "compile: weights passes backends;  backends: ops runtime;  weights: config runtime;  record: config runtime;" \
           "config: model optim data checkpoint;" \
@@ -52,6 +52,7 @@ BEGIN {
   read_order("prepare/dedup", ".: clusters hashing;  clusters:;  hashing:")
   read_order("prepare/read", ".: inputs;  inputs: bytes;  bytes:")
   read_order("record", "watch: report;  report: log;  log: files;  files:")
+  read_order("serve", ".: http;  http:")
   read_order("supervise", "goodput: simulation;  simulation: .;  .:")
   read_order("train", "explain: loop;  loop: start;  start:")
 }

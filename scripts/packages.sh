@@ -29,6 +29,7 @@ build    libxxhash-dev
 build    libutf8proc-dev
 build    libpcre2-dev
 build    libyaml-dev
+build    libboost1.81-dev        libboost1.83-dev        libboost1.83-dev
 build    zlib1g-dev
 build    liblzma-dev
 build    libzstd-dev
