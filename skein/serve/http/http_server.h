@@ -16,8 +16,9 @@
 //          417 (an expectation other than 100-continue), 431 (head), 501 (an unknown method, a
 //          transfer coding other than chunked), 503 (too many connections or bytes), 505 (version).
 //          OPTIONS * gets 204. 404 and 405 are the handler's
-// Memory   connections × (header_bytes + stream_bytes + about 20 KiB), all_bodies_bytes, and what
-//          send() was given; requests with the handler are the handler's
+// Memory   connections × (2 header_bytes + 2 stream_bytes + about 4 KiB), twice all_bodies_bytes, and
+//          what send() was given; requests that the handler has are the handler's. The kernel's
+//          buffers of sockets come on top
 // Files    a descriptor a connection, and 6. Without a free one new connections wait, which is
 //          logged
 // Errors   Error{kUsage}: `address` is not a numeric address or "localhost", or is not of this
