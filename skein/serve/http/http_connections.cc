@@ -1,5 +1,7 @@
 #include "skein/serve/http/http_connections.h"
 
+#include <utility>
+
 namespace skein {
 
 HttpConnections::Admission HttpConnections::add(const std::shared_ptr<HttpConnection>& connection,
@@ -16,10 +18,12 @@ HttpConnections::Admission HttpConnections::add(const std::shared_ptr<HttpConnec
 }
 
 void HttpConnections::remove(const HttpConnection& connection) {
+  std::shared_ptr<HttpConnection> last;  // destroyed without the lock
   Lock lock(mutex_);
   const auto entry = entries_.find(&connection);
   if (entry == entries_.end()) return;
   num_served_ -= entry->second.is_served;
+  last = std::move(entry->second.connection);
   entries_.erase(entry);
   if (entries_.empty()) changed_.notify_all();
 }
@@ -40,9 +44,7 @@ std::vector<std::shared_ptr<HttpConnection>> HttpConnections::stop_adding() {
 std::vector<std::shared_ptr<HttpConnection>> HttpConnections::all() const {
   std::vector<std::shared_ptr<HttpConnection>> connections;
   Lock lock(mutex_);
-  for (const auto& [address, entry] : entries_) {
-    if (auto connection = entry.connection.lock()) connections.push_back(std::move(connection));
-  }
+  for (const auto& [address, entry] : entries_) connections.push_back(entry.connection);
   return connections;
 }
 

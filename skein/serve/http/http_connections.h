@@ -33,7 +33,7 @@ class HttpConnections {
   static constexpr size_t kMostRefused = 128;
 
   struct Entry {
-    std::weak_ptr<HttpConnection> connection;
+    std::shared_ptr<HttpConnection> connection;  // alive until it is closed
     bool is_served;
   };
   mutable Mutex mutex_;
