@@ -209,6 +209,8 @@ void HttpConnection::begin_answer(bool keeps_alive) {
 
 void HttpConnection::answer_by_itself(int status, std::string_view message) {
   begin_answer(false);
+  parser_.take_request();  // what came of the body is given back now, not after the answer
+  core_->body_bytes -= std::exchange(reserved_body_bytes_, 0);
   const HttpErrorBody body = error_body(core_->options.error_form, status, message);
   reply_handle(reply_)->send(status, body.content_type, body.body);
 }
