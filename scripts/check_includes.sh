@@ -26,12 +26,12 @@ awk '
 BEGIN {
   # Who may include whom; what follows from it transitively is allowed too.
   rooms = "cli: launch train serve health prepare;  serve: infer;  health: launch train;  train: plan evaluate;" \
-          "plan: compile record replica supervise;  infer: evaluate;  evaluate: compile jinja;" \
+          "plan: compile record replica supervise;  infer: evaluate;  evaluate: compile chat;" \
           "compile: weights passes backends;  backends: ops runtime;  weights: config runtime;  record: config runtime;" \
           "config: model optim data checkpoint;" \
           "passes: schedule ops;  model: ops;  optim: ops;  schedule: ir comm;  ops: ir comm;" \
           "launch: record supervise replica;  replica: checkpoint;  supervise: store;  runtime: ir comm;" \
-          "ir: tensor;  comm: tensor store;  prepare: data jinja;  objects: base;  data: tensor bpe objects;  checkpoint: tensor objects;  tensor: base;  store: base;  bpe: base;  jinja: base;  base:"
+          "ir: tensor;  comm: tensor store;  prepare: chat;  chat: data jinja;  objects: base;  data: tensor bpe objects;  checkpoint: tensor objects;  tensor: base;  store: base;  bpe: base;  jinja: base;  base:"
   read_order("", rooms)
 
   # The same inside a room. A room that is not here has no order inside.
@@ -47,12 +47,12 @@ BEGIN {
   read_order("launch", "node: place;  jobs: .;  place: .;  .:")
   read_order("passes", ".: parallel overlap;  parallel: memory;  overlap: memory;  memory:")
   read_order("plan", "goodput: .;  search: .;  .:")
-  read_order("prepare", "clean: .;  dedup: .;  .: read;  read: chat;  chat:")
+  read_order("prepare", "clean: .;  dedup: .;  .: read;  read:")
   read_order("prepare/clean", ".: filters language;  filters: words;  language: words;  words:")
   read_order("prepare/dedup", ".: clusters hashing;  clusters:;  hashing:")
   read_order("prepare/read", ".: inputs;  inputs: bytes;  bytes:")
   read_order("record", "watch: report;  report: log;  log: files;  files:")
-  read_order("serve", ".: http;  http:")
+  read_order("serve", ".: api http;  api:;  http:")
   read_order("supervise", "goodput: simulation;  simulation: .;  .:")
   read_order("train", "explain: loop;  loop: start;  start:")
 }

@@ -33,16 +33,22 @@ std::vector<int32_t> random_text(uint32_t seed, size_t size) {
 
 // What an engine gives each text.
 struct Given {
-  std::vector<TokenScore> scores;
+  std::vector<TokenScore> scores, scores_of_new;
   std::vector<int32_t> tokens;
 };
 bool operator==(const Given& a, const Given& b) {
-  const auto same = [](const TokenScore& x, const TokenScore& y) {
-    return std::bit_cast<uint32_t>(x.logprob) == std::bit_cast<uint32_t>(y.logprob) &&
-           x.best == y.best;
+  const auto same_bits = [](float x, float y) {
+    return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y);
   };
-  return a.tokens == b.tokens &&
-         std::equal(a.scores.begin(), a.scores.end(), b.scores.begin(), b.scores.end(), same);
+  const auto same = [&](const TokenScore& x, const TokenScore& y) {
+    return same_bits(x.logprob, y.logprob) && same_bits(x.best.logprob, y.best.logprob) &&
+           x.best.token == y.best.token;
+  };
+  const auto all_same = [&](const std::vector<TokenScore>& x, const std::vector<TokenScore>& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), same);
+  };
+  return a.tokens == b.tokens && all_same(a.scores, b.scores) &&
+         all_same(a.scores_of_new, b.scores_of_new);
 }
 
 class Engine : public testing::TestWithParam<DType> {
@@ -59,8 +65,9 @@ class Engine : public testing::TestWithParam<DType> {
       request.on_scores = [&given, i](std::span<const TokenScore> scores) {
         given[i].scores.assign(scores.begin(), scores.end());
       };
-      request.on_token = [&given, i](int32_t token) {
+      request.on_token = [&given, i](int32_t token, const TokenScore& score) {
         given[i].tokens.push_back(token);
+        given[i].scores_of_new.push_back(score);
         return true;
       };
       engine.add(std::move(request));
@@ -125,7 +132,7 @@ TEST_P(Engine, ContinuesAsItReads) {
   whole.tokens.insert(whole.tokens.end(), continued.tokens.begin(), continued.tokens.end());
   const Given read = run({whole}, {.max_sequences = 1}).at(0);
   ASSERT_EQ(read.scores.size(), 60U);
-  for (size_t i = 0; i < 60; ++i) EXPECT_EQ(read.scores[i].best, continued.tokens[i]) << i;
+  for (size_t i = 0; i < 60; ++i) EXPECT_EQ(read.scores[i].best.token, continued.tokens[i]) << i;
 }
 
 TEST_P(Engine, ReadsWhatTextsBeginWithOnce) {
@@ -170,7 +177,7 @@ TEST_P(Engine, RefusesWhatCannotBeRead) {
     return "";
   };
   EXPECT_THAT(refusal({}), HasSubstr("a text is empty"));
-  const auto keep = [](int32_t) { return true; };
+  const auto keep = [](int32_t, const TokenScore&) { return true; };
   EXPECT_THAT(refusal({.tokens = random_text(1, 40), .max_new_tokens = 11, .on_token = keep}),
               HasSubstr("has 40 tokens and may get 11 more: expected at most 50"));
   EXPECT_THAT(refusal({.tokens = {5, 320}}), HasSubstr("token id 320: expected 0 to 319"));
@@ -189,6 +196,59 @@ TEST_P(Engine, RefusesWhatCannotBeRead) {
   refused({.max_positions = 10, .max_tokens = 0});
 }
 
+// What is said of a new token is what a reader says of it, and the likeliest ones are in order.
+TEST_P(Engine, SaysTheLogProbabilitiesOfNewTokens) {
+  TextRequest request{.tokens = random_text(5, 20), .num_top = 4, .max_new_tokens = 30};
+  request.sampling = {.temperature = 1, .seed = 3};
+  const Given continued = run({request}, {}).at(0);
+  ASSERT_EQ(continued.scores_of_new.size(), 30U);
+  TextRequest whole{.tokens = random_text(5, 20), .score_from = 20, .num_top = 1};
+  whole.tokens.insert(whole.tokens.end(), continued.tokens.begin(), continued.tokens.end());
+  const Given read = run({whole}, {}).at(0);
+  ASSERT_EQ(read.scores.size(), 30U);
+  for (size_t i = 0; i < 30; ++i) {
+    const TokenScore &made = continued.scores_of_new[i], &scored = read.scores[i];
+    EXPECT_EQ(made.logprob, scored.logprob) << i;
+    EXPECT_EQ(made.best.logprob, scored.best.logprob) << i;
+    ASSERT_EQ(made.top.size(), 4U);
+    EXPECT_EQ(made.top[0].token, made.best.token);
+    EXPECT_EQ(made.top[0].logprob, made.best.logprob);
+    EXPECT_GE(made.top[0].logprob, made.top[1].logprob);
+    EXPECT_GE(made.top[2].logprob, made.top[3].logprob);
+    for (const TokenLogprob& top : made.top) {
+      if (top.token == continued.tokens[i]) {
+        EXPECT_EQ(top.logprob, made.logprob);
+      }
+    }
+  }
+}
+
+// The others have what they would have had.
+TEST_P(Engine, CancelsTextsThatWaitOrAreUnderWay) {
+  TextEngine engine(source_, *device_,
+                    {.compute_dtype = GetParam(), .max_positions = 200, .max_sequences = 2});
+  std::vector<int> num_tokens(4, 0);
+  std::vector<bool> has_ended(4, false);
+  std::vector<int64_t> numbers;
+  for (size_t i = 0; i < 4; ++i) {
+    numbers.push_back(engine.add({.tokens = random_text(static_cast<uint32_t>(i), 30),
+                                  .max_new_tokens = 20,
+                                  .on_token =
+                                      [&num_tokens, i](int32_t, const TokenScore&) {
+                                        ++num_tokens[i];
+                                        return true;
+                                      },
+                                  .on_end = [&has_ended, i] { has_ended[i] = true; }}));
+  }
+  while (num_tokens[0] < 5) engine.step();
+  engine.cancel(numbers[0]);
+  engine.cancel(numbers[2]);
+  engine.cancel(numbers[0]);
+  engine.run_all();
+  EXPECT_EQ(num_tokens, (std::vector<int>{5, 20, 0, 20}));
+  EXPECT_EQ(has_ended, (std::vector<bool>{false, true, false, true}));
+}
+
 // A text whose callback throws has ended; the others have what they would have had.
 TEST_P(Engine, OutlivesACallbackThatThrows) {
   TextEngine engine(source_, *device_,
@@ -197,12 +257,14 @@ TEST_P(Engine, OutlivesACallbackThatThrows) {
   int num_ended = 0;
   engine.add({.tokens = random_text(3, 30),
               .max_new_tokens = 20,
-              .on_token = [](int32_t) -> bool { throw std::runtime_error("the pipe is closed"); },
+              .on_token = [](int32_t, const TokenScore&) -> bool {
+                throw std::runtime_error("the pipe is closed");
+              },
               .on_end = [&] { ++num_ended; }});
   engine.add({.tokens = random_text(4, 30),
               .max_new_tokens = 20,
               .on_token =
-                  [&](int32_t token) {
+                  [&](int32_t token, const TokenScore&) {
                     tokens.push_back(token);
                     return true;
                   },

@@ -36,10 +36,10 @@ using AddCommand = void (*)(CLI::App&, CommandContext&);
 
 // Every command, in the order in which --help lists them.
 constexpr AddCommand kCommands[] = {
-    add_train_command,   add_plan_command,  add_data_commands,    add_checkpoint_commands,
-    add_eval_command,    add_score_command, add_generate_command, add_report_command,
-    add_why_command,     add_check_command, add_launch_command,   add_completion_command,
-    add_version_command,
+    add_train_command,      add_plan_command,    add_data_commands,    add_checkpoint_commands,
+    add_eval_command,       add_score_command,   add_generate_command, add_serve_command,
+    add_report_command,     add_why_command,     add_check_command,    add_launch_command,
+    add_completion_command, add_version_command,
 };
 
 // Prints one line, whatever names and bytes the message quotes.

@@ -4,24 +4,9 @@
 #include <memory>
 #include <utility>
 
+#include "skein/infer/text_stream.h"
+
 namespace skein {
-namespace {
-
-// `text` up to the first of the stop texts, each cut off in turn.
-std::string before_stops(std::string text, std::span<const std::string> stops) {
-  for (const std::string& stop : stops) {
-    if (!stop.empty()) text.resize(std::min(text.size(), text.find(stop)));
-  }
-  return text;
-}
-
-bool has_stop(std::string_view text, std::span<const std::string> stops) {
-  return std::any_of(stops.begin(), stops.end(), [&](const std::string& stop) {
-    return !stop.empty() && text.find(stop) != text.npos;
-  });
-}
-
-}  // namespace
 
 void Answerer::run(const AnswerProgress& progress) {
   while (engine_.step()) {
@@ -39,7 +24,7 @@ void Answerer::add_scored(EncodedText text, ScoredAnswer& answer) {
   request.on_scores = [&answer, scored](std::span<const TokenScore> scores) {
     for (size_t i = 0; i < scores.size(); ++i) {
       answer.logprob += scores[i].logprob;
-      answer.is_greedy = answer.is_greedy && scores[i].best == scored[i];
+      answer.is_greedy = answer.is_greedy && scores[i].best.token == scored[i];
     }
   };
   request.on_end = [this] { ++num_done_; };
@@ -84,15 +69,18 @@ std::vector<std::string> Answerer::generate(std::span<const std::string_view> pr
     request.tokens = encoder_.prompt(prompts[i], generation.max_new_tokens);
     request.max_new_tokens = generation.max_new_tokens;
     request.sampling = generation.sampling;
-    request.on_token = [&, i, ids = std::vector<int32_t>()](int32_t token) mutable {
+    // As lm-evaluation-harness does, the new tokens are decoded without those before them.
+    const auto stream =
+        std::make_shared<TextStream>(tokenizer_, std::vector<int32_t>(), generation.stop);
+    request.on_token = [&generation, &answer = answers[i], stream](int32_t token,
+                                                                   const TokenScore&) {
       const auto& eos = generation.eos_ids;
       if (std::find(eos.begin(), eos.end(), token) != eos.end()) return false;
-      ids.push_back(token);
-      answers[i] = tokenizer_.decode(ids);
-      return !has_stop(answers[i], generation.stop);
+      answer += stream->add(token);
+      return !stream->is_stopped();
     };
-    request.on_end = [&, i] {
-      answers[i] = before_stops(std::move(answers[i]), generation.stop);
+    request.on_end = [this, &answer = answers[i], stream] {
+      answer += stream->finish();
       ++num_done_;
     };
     engine_.add(std::move(request));

@@ -1,6 +1,7 @@
 #include "skein/infer/engine.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "skein/base/error.h"
@@ -60,10 +61,28 @@ void check_request(const DecoderConfig& config, const TextRequest& request, int6
   }
 }
 
+// The `num` tokens of the largest logits; of equal ones the smaller id goes before.
+std::vector<TokenLogprob> likeliest(std::span<const float> logits, const TokenLogprob& best,
+                                    int64_t num) {
+  std::vector<int32_t> ids(logits.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto logit = [&](int32_t id) { return logits[static_cast<size_t>(id)]; };
+  const auto end = ids.begin() + std::min<std::ptrdiff_t>(num, std::ssize(ids));
+  std::partial_sort(ids.begin(), end, ids.end(), [&](int32_t a, int32_t b) {
+    return logit(a) > logit(b) || (logit(a) == logit(b) && a < b);
+  });
+  std::vector<TokenLogprob> top;
+  for (auto id = ids.begin(); id != end; ++id) {
+    top.push_back({*id, logit(*id) - logit(best.token) + best.logprob});
+  }
+  return top;
+}
+
 }  // namespace
 
 struct TextEngine::Text {
   TextRequest request;
+  int64_t number = 0;
   std::vector<int32_t> tokens;  // the request's and the new ones
   TextPages pages;
   int32_t row = 0;
@@ -142,9 +161,17 @@ TextEngine::~TextEngine() = default;
 
 int64_t TextEngine::num_running() const { return std::ssize(order_); }
 
-void TextEngine::add(TextRequest request) {
+int64_t TextEngine::add(TextRequest request) {
   check_request(config_, request, layout_.max_positions);
-  waiting_.push_back({std::move(request)});
+  waiting_.push_back({std::move(request), ++num_added_});
+  return num_added_;
+}
+
+void TextEngine::cancel(int64_t number) {
+  std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.number == number; });
+  const auto text = std::find_if(order_.begin(), order_.end(),
+                                 [&](const Text* running) { return running->number == number; });
+  if (text != order_.end()) remove(**text);
 }
 
 bool TextEngine::step() {
@@ -201,6 +228,7 @@ void TextEngine::admit() {
     }
     auto text = std::make_unique<Text>();
     text->request = std::move(waiting->request);
+    text->number = waiting->number;
     waiting = waiting_.erase(waiting);
     text->tokens = text->request.tokens;
     text->pages = std::move(*pages);
@@ -276,15 +304,22 @@ void TextEngine::take_results(const Batch& batch) {
     pool_.note_read(text->pages, std::min(text->num_read, std::ssize(text->request.tokens)));
   }
   const size_t rows = batch.head_rows.size();
-  std::vector<float> logprob(rows);
+  std::vector<float> logprob(rows), best_logprob(rows);
   std::vector<int32_t> best(rows);
   executor_.download(decoder_names::kLogProb, logprob.data(), std::ssize(logprob) * 4);
+  executor_.download(decoder_names::kBestLogProb, best_logprob.data(), std::ssize(logprob) * 4);
   executor_.download(decoder_names::kBest, best.data(), std::ssize(best) * 4);
   for (size_t row = 0; row < batch.wanted.size(); ++row) {
     const auto& [text, position] = batch.wanted[row];
-    if (batch.labels[row] >= 0) text->scores.push_back({logprob[row], best[row]});
-    if (text->continues() && position + 1 == std::ssize(text->tokens)) {
-      sample(*text, static_cast<int64_t>(row), best[row]);
+    const auto head_row = static_cast<int64_t>(row);
+    TokenScore score{.logprob = logprob[row], .best = {best[row], best_logprob[row]}, .top = {}};
+    if (text->request.num_top > 0) {
+      score.top = likeliest(logits_of(head_row), score.best, text->request.num_top);
+    }
+    if (batch.labels[row] >= 0) {
+      text->scores.push_back(std::move(score));
+    } else {
+      sample(*text, head_row, std::move(score));
     }
   }
   for (Text* text : batch.texts) {
@@ -292,20 +327,29 @@ void TextEngine::take_results(const Batch& batch) {
   }
 }
 
-void TextEngine::sample(Text& text, int64_t head_row, int32_t best) {
+std::span<float> TextEngine::logits_of(int64_t head_row) {
+  const View logits = executor_.view(decoder_names::kLogits);
+  logits_.resize(static_cast<size_t>(config_.vocab_size));
+  const float* row = logits.as<const float>() + head_row * logits.row_stride;
+  executor_.device().download(logits_.data(), row, config_.vocab_size * 4);
+  return logits_;
+}
+
+void TextEngine::sample(Text& text, int64_t head_row, TokenScore score) {
   const SamplingOptions& sampling = text.request.sampling;
-  int32_t token = best;
-  if (sampling.temperature > 0 || !sampling.never.empty()) {
-    const View logits = executor_.view(decoder_names::kLogits);
-    logits_.resize(static_cast<size_t>(config_.vocab_size));
-    const float* row = logits.as<const float>() + head_row * logits.row_stride;
-    executor_.device().download(logits_.data(), row, config_.vocab_size * 4);
-    token = next_token(logits_, best, sampling, std::ssize(text.tokens));
+  int32_t token = score.best.token;
+  score.logprob = score.best.logprob;
+  if (sampling.needs_logits(token)) {
+    const std::span<float> logits = logits_of(head_row);
+    const float most = logits[static_cast<size_t>(token)];
+    const std::vector<float> own(logits.begin(), logits.end());
+    token = next_token(logits, sampling, {text.tokens, std::ssize(text.request.tokens)});
+    score.logprob += own[static_cast<size_t>(token)] - most;
   }
   ++counts_.tokens_made;
   text.is_done = true;  // also where the callback throws
   try {
-    const bool goes_on = text.request.on_token(token);
+    const bool goes_on = text.request.on_token(token, score);
     text.tokens.push_back(token);
     text.is_done = !goes_on || ++text.num_new == text.request.max_new_tokens;
   } catch (...) {
@@ -313,10 +357,14 @@ void TextEngine::sample(Text& text, int64_t head_row, int32_t best) {
   }
 }
 
-void TextEngine::end(Text& text) {
+std::unique_ptr<TextEngine::Text> TextEngine::remove(Text& text) {
   pool_.give_back(text.pages);
   order_.erase(std::find(order_.begin(), order_.end(), &text));
-  const std::unique_ptr<Text> ended = std::move(rows_[static_cast<size_t>(text.row)]);
+  return std::move(rows_[static_cast<size_t>(text.row)]);
+}
+
+void TextEngine::end(Text& text) {
+  const std::unique_ptr<Text> ended = remove(text);
   if (ended->request.on_scores) ended->request.on_scores(ended->scores);
   if (ended->request.on_end) ended->request.on_end();
 }

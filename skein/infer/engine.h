@@ -28,16 +28,11 @@
 #include "skein/compile/serving_programs.h"
 #include "skein/infer/page_pool.h"
 #include "skein/infer/sampling.h"
+#include "skein/infer/token_score.h"
 #include "skein/runtime/executor.h"
 #include "skein/weights/model_source.h"
 
 namespace skein {
-
-// What the model says of one token of a text, given those before it.
-struct TokenScore {
-  float logprob = 0;  // its natural log-probability
-  int32_t best = 0;   // the likeliest token in its place
-};
 
 struct TextRequest {
   std::vector<int32_t> tokens;
@@ -45,12 +40,13 @@ struct TextRequest {
   // one token more than max_positions fits: nobody reads the last.
   int64_t score_from = 0;
   std::function<void(std::span<const TokenScore>)> on_scores = {};
+  int64_t num_top = 0;  // likeliest tokens that a score lists; costs a pass over the logits
   // Continues the text by so many tokens at most.
   int64_t max_new_tokens = 0;
   SamplingOptions sampling = {};
   // Takes a new token, and returns whether the text continues. The caller decides what ends a
   // text, an end-of-text token included.
-  std::function<bool(int32_t)> on_token = {};
+  std::function<bool(int32_t token, const TokenScore& score)> on_token = {};
   // It has all that it asked for.
   std::function<void()> on_end = {};
 };
@@ -74,7 +70,11 @@ class TextEngine {
   TextEngine(const TextEngine&) = delete;
   TextEngine& operator=(const TextEngine&) = delete;
 
-  void add(TextRequest request);
+  // A number by which the text can be cancelled.
+  int64_t add(TextRequest request);
+  // Ends a text, waiting or under way, without a further call of its callbacks. One that has ended
+  // is none.
+  void cancel(int64_t number);
   // Runs one program; false: there was nothing to do.
   bool step();
   void run_all() {
@@ -99,8 +99,10 @@ class TextEngine {
   bool add_piece(Text& text, Batch& batch) const;
   void run(const Batch& batch);
   void take_results(const Batch& batch);
-  void sample(Text& text, int64_t head_row, int32_t best);
+  std::span<float> logits_of(int64_t head_row);
+  void sample(Text& text, int64_t head_row, TokenScore score);
   void end(Text& text);
+  std::unique_ptr<Text> remove(Text& text);
   void end_those_done();
 
   const DecoderConfig config_;
@@ -110,6 +112,7 @@ class TextEngine {
   PagePool pool_;
   struct Waiting {
     TextRequest request;
+    int64_t number = 0;
     int64_t num_overtaken = 0;
   };
   std::deque<Waiting> waiting_;
@@ -118,7 +121,8 @@ class TextEngine {
   std::vector<Text*> order_;                 // those of rows_, as they came
   std::vector<int32_t> page_table_;
   bool table_changed_ = true;
-  std::vector<float> logits_;
+  std::vector<float> logits_;  // of one row
+  int64_t num_added_ = 0;
   Counts counts_;
 };
 

@@ -166,13 +166,12 @@ void generate_without_cache(const ModelSource& source, Device& device, std::vect
   InferenceModel model(source, device, DecoderPurpose::kGenerate, padded_length(config, limit));
   std::vector<float> logits(static_cast<size_t>(config.vocab_size));
   const std::vector<int32_t> never = ids_without_token(config, options);
+  const auto num_given = std::ssize(prompt);
   while (static_cast<int64_t>(prompt.size()) < limit) {
     model.executor().upload_scalar<int32_t>("last_row", static_cast<int32_t>(prompt.size()) - 1);
     model.run(prompt);
     model.executor().download("logits", logits.data(), config.vocab_size * 4);
-    const auto likeliest = std::max_element(logits.begin(), logits.end());
-    const int32_t token = next_token(logits, static_cast<int32_t>(likeliest - logits.begin()),
-                                     sampling_of(options, never), std::ssize(prompt));
+    const int32_t token = next_token(logits, sampling_of(options, never), {prompt, num_given});
     if (ends_text(options, token)) return;
     prompt.push_back(token);
     emit(token);
@@ -234,7 +233,7 @@ void generate_tokens(const ModelSource& source, Device& device, std::vector<int3
   engine.add({.tokens = std::move(prompt),
               .max_new_tokens = max_new_tokens,
               .sampling = sampling_of(options, never),
-              .on_token = [&](int32_t token) {
+              .on_token = [&](int32_t token, const TokenScore&) {
                 if (ends_text(options, token)) return false;
                 emit(token);
                 return true;

@@ -3,57 +3,110 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <utility>
-#include <vector>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "skein/base/numbers/philox.h"
 
 namespace skein {
+namespace {
 
-int32_t next_token(std::span<float> logits, int32_t best, const SamplingOptions& options,
-                   int64_t position) {
-  constexpr float kNever = -std::numeric_limits<float>::infinity();
-  const auto is_never = [&](int32_t id) {
-    return std::find(options.never.begin(), options.never.end(), id) != options.never.end();
-  };
-  if (options.temperature <= 0 && !is_never(best)) return best;
-  for (const int32_t id : options.never) logits[static_cast<size_t>(id)] = kNever;
-  const Philox philox(options.seed, RandomPurpose::kSampling, 0, 0);
-  return sample_token(logits, options.temperature, options.top_p,
-                      Philox::to_uniform(philox.word(static_cast<uint64_t>(position))),
-                      options.top_k);
+void penalize(std::span<float> logits, const SamplingOptions& options, const SampledText& text) {
+  if (options.repetition_penalty != 1) {
+    const auto penalty = static_cast<float>(options.repetition_penalty);
+    for (const int32_t id : std::unordered_set<int32_t>(text.tokens.begin(), text.tokens.end())) {
+      float& logit = logits[static_cast<size_t>(id)];
+      logit = logit > 0 ? logit / penalty : logit * penalty;
+    }
+  }
+  if (options.presence_penalty == 0 && options.frequency_penalty == 0) return;
+  std::unordered_map<int32_t, int64_t> counts;
+  for (const int32_t id : text.tokens.subspan(static_cast<size_t>(text.num_given))) ++counts[id];
+  for (const auto& [id, count] : counts) {
+    const double penalty =
+        options.presence_penalty + options.frequency_penalty * static_cast<double>(count);
+    logits[static_cast<size_t>(id)] -= static_cast<float>(penalty);
+  }
 }
 
-int32_t sample_token(std::span<const float> logits, double temperature, double top_p, float uniform,
-                     int64_t top_k) {
+// Weights of tokens, the largest first and equal ones in the order of ids; sorted as far as they are
+// asked for, since a draw mostly needs few of a large vocabulary.
+class SortedWeights {
+ public:
+  using Weight = std::pair<double, int32_t>;
+  void add(double weight, int32_t id) { weights_.emplace_back(weight, id); }
+  const Weight& operator[](size_t i) {
+    while (i >= num_sorted_) sort_more();
+    return weights_[i];
+  }
+
+ private:
+  void sort_more() {
+    const size_t end = std::min(weights_.size(), std::max<size_t>(64, 4 * num_sorted_));
+    const auto at = [&](size_t i) { return weights_.begin() + static_cast<std::ptrdiff_t>(i); };
+    std::partial_sort(at(num_sorted_), at(end), weights_.end(),
+                      [](const Weight& a, const Weight& b) {
+                        return a.first > b.first || (a.first == b.first && a.second < b.second);
+                      });
+    num_sorted_ = end;
+  }
+
+  std::vector<Weight> weights_;
+  size_t num_sorted_ = 0;
+};
+
+}  // namespace
+
+bool SamplingOptions::needs_logits(int32_t best) const {
+  return temperature > 0 || !bias.empty() || repetition_penalty != 1 || presence_penalty != 0 ||
+         frequency_penalty != 0 || std::find(never.begin(), never.end(), best) != never.end();
+}
+
+int32_t next_token(std::span<float> logits, const SamplingOptions& options,
+                   const SampledText& text) {
+  for (const auto& [id, added] : options.bias) logits[static_cast<size_t>(id)] += added;
+  penalize(logits, options, text);
+  for (const int32_t id : options.never) {
+    logits[static_cast<size_t>(id)] = -std::numeric_limits<float>::infinity();
+  }
+  const Philox philox(options.seed, RandomPurpose::kSampling, 0, 0);
+  const auto place = static_cast<uint64_t>(text.tokens.size());
+  return sample_token(logits, options, Philox::to_uniform(philox.word(place)));
+}
+
+int32_t sample_token(std::span<const float> logits, const SamplingOptions& options, float uniform) {
   const auto likeliest = std::max_element(logits.begin(), logits.end());
-  if (temperature <= 0) return static_cast<int32_t>(likeliest - logits.begin());
-  std::vector<std::pair<double, int32_t>> weights;
+  if (options.temperature <= 0) return static_cast<int32_t>(likeliest - logits.begin());
+  SortedWeights weights;
   double total = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
-    const double weight = std::exp((static_cast<double>(logits[i]) - *likeliest) / temperature);
-    weights.emplace_back(weight, static_cast<int32_t>(i));
+    const double weight =
+        std::exp((static_cast<double>(logits[i]) - *likeliest) / options.temperature);
+    weights.add(weight, static_cast<int32_t>(i));
     total += weight;
   }
-  // A stable sort keeps equal probabilities in the order of ids, so that sampling is deterministic.
-  std::stable_sort(weights.begin(), weights.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  if (top_k > 0 && top_k < static_cast<int64_t>(weights.size())) {
-    weights.resize(static_cast<size_t>(top_k));
+  size_t most = logits.size();
+  if (options.top_k > 0 && static_cast<size_t>(options.top_k) < most) {
+    most = static_cast<size_t>(options.top_k);
     total = 0;
-    for (const auto& [weight, id] : weights) total += weight;
+    for (size_t i = 0; i < most; ++i) total += weights[i].first;
   }
-  double kept = 0;
-  size_t count = 0;
-  while (count < weights.size() && (count == 0 || kept < top_p * total)) {
-    kept += weights[count++].first;
+  double kept = total;
+  if (options.top_p < 1 || options.min_p > 0) {
+    size_t count = 0;
+    kept = 0;
+    while (count < most && (count == 0 || kept < options.top_p * total)) {
+      if (count > 0 && weights[count].first < options.min_p * weights[0].first) break;
+      kept += weights[count++].first;
+    }
+    most = count;
   }
   double left = static_cast<double>(uniform) * kept;
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < most; ++i) {
     left -= weights[i].first;
     if (left <= 0) return weights[i].second;
   }
-  return weights[count - 1].second;
+  return weights[most - 1].second;
 }
 
 }  // namespace skein

@@ -39,14 +39,15 @@ inline constexpr const char* kAttentionStart = "attention_start";  // i32[T], be
 inline constexpr const char* kSequence = "sequence";   // i32[T], a row of `pages`; -1: no token
 inline constexpr const char* kPages = "pages";         // i32[sequences, pages of one]
 inline constexpr const char* kHeadRows = "head_rows";  // i32[H], the tokens whose logits are wanted
-inline constexpr const char* kHeadLabels = "head_labels";  // i32[H]
-inline constexpr const char* kLogProb = "logprob";         // f32[H], of the labels
-inline constexpr const char* kBest = "best";               // i32[H], the likeliest tokens
-inline constexpr const char* kHeadInput = "final";         // output of the last norm
-inline constexpr const char* kLossSum = "loss_sum";        // f64[exact_sum::kBins]
-inline constexpr const char* kLastRow = "last_row";        // i32[1]
-inline constexpr const char* kTokenLoss = "token_loss";    // f32[T]: -log p of each label
-inline constexpr const char* kLogits = "logits";           // f32[1, V] of the last row
+inline constexpr const char* kHeadLabels = "head_labels";    // i32[H]
+inline constexpr const char* kLogProb = "logprob";           // f32[H], of the labels
+inline constexpr const char* kBest = "best";                 // i32[H], the likeliest tokens
+inline constexpr const char* kBestLogProb = "best_logprob";  // f32[H], of the likeliest tokens
+inline constexpr const char* kHeadInput = "final";           // output of the last norm
+inline constexpr const char* kLossSum = "loss_sum";          // f64[exact_sum::kBins]
+inline constexpr const char* kLastRow = "last_row";          // i32[1]
+inline constexpr const char* kTokenLoss = "token_loss";      // f32[T]: -log p of each label
+inline constexpr const char* kLogits = "logits";             // f32[1, V] of the last row
 // Parameters that every decoder has; kHeadWeight only if it is not tied to the embedding.
 inline constexpr const char* kEmbeddingWeight = "model.embed_tokens.weight";
 inline constexpr const char* kHeadWeight = "lm_head.weight";
@@ -123,7 +124,7 @@ enum class DecoderPurpose {
   kTrain,     // output: kLossSum, to which the micro-batch's loss is added
   kScore,     // output: kTokenLoss
   kGenerate,  // output: kLogits
-  kServe,     // outputs: kLogits, kLogProb and kBest of the rows of kHeadRows
+  kServe,     // outputs: kLogits, kLogProb, kBest and kBestLogProb of the rows of kHeadRows
 };
 
 // The cache of keys and values that kServe reads and extends (ops/paged_attention).

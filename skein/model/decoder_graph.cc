@@ -206,10 +206,12 @@ ValueId DecoderGraph::serve(ValueId x) {
       options_.packed_weights
           ? packed_product(taken, weight, kNoValue, decoder_names::kLogits, true)
           : linear(graph_, taken, {head_weight()}, {}, {decoder_names::kLogits}, true)[0];
-  const TokenScores scores =
-      token_scores(graph_, logits, labels, decoder_names::kLogProb, decoder_names::kBest);
+  const TokenScores scores = token_scores(graph_, logits, labels, decoder_names::kLogProb,
+                                          decoder_names::kBest, decoder_names::kBestLogProb);
   graph_.set_scope({});
-  for (const ValueId output : {logits, scores.logprob, scores.best}) graph_.mark_output(output);
+  for (const ValueId output : {logits, scores.logprob, scores.best, scores.best_logprob}) {
+    graph_.mark_output(output);
+  }
   return logits;
 }
 

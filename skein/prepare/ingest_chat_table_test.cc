@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <parquet/arrow/writer.h>
 
-#include "skein/prepare/chat/chat_renderer.h"
+#include "skein/chat/chat_renderer.h"
 #include "tests/data/ingest_testing.h"
 #include "tests/data/packed_testing.h"
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "skein/data/corpus/loss_spans.h"
-#include "skein/prepare/chat/chat_renderer.h"
+#include "skein/chat/chat_renderer.h"
 #include "tests/data/ingest_testing.h"
 #include "tests/data/packed_testing.h"
 

@@ -6,7 +6,7 @@
 #include "skein/base/text/visible_text.h"
 #include "skein/data/corpus/sources.h"
 #include "skein/objects/url.h"
-#include "skein/prepare/chat/chat_renderer.h"
+#include "skein/chat/chat_renderer.h"
 #include "skein/prepare/read/html.h"
 
 namespace skein {

@@ -14,6 +14,7 @@ void add_dedup_command(CLI::App& group, CommandContext& context);
 void add_show_command(CLI::App& group, CommandContext& context);
 void add_checkpoint_commands(CLI::App& app, CommandContext& context);
 void add_eval_command(CLI::App& app, CommandContext& context);
+void add_serve_command(CLI::App& app, CommandContext& context);
 void add_score_command(CLI::App& app, CommandContext& context);
 void add_check_command(CLI::App& app, CommandContext& context);
 void add_generate_command(CLI::App& app, CommandContext& context);

@@ -12,46 +12,34 @@
 #include "skein/cli/shared/print.h"
 #include "skein/data/tokenizer/tokenizer.h"
 #include "skein/infer/inference.h"
+#include "skein/infer/text_stream.h"
 #include "skein/ops/ops.h"
 #include "skein/weights/generation_defaults.h"
 
 namespace skein {
 namespace {
 
-// Prints the prompt and the text that each token adds, but waits while the bytes of a character are
-// incomplete.
+// Prints the prompt, and the text that each token adds.
 class TextPrinter {
  public:
   TextPrinter(const Tokenizer& tokenizer, std::string prompt, std::vector<int32_t> tokens)
-      : tokenizer_(tokenizer),
-        prompt_(std::move(prompt)),
-        tokens_(std::move(tokens)),
-        shown_(tokenizer.decode(tokens_).size()) {}
+      : stream_(tokenizer, std::move(tokens)), prompt_(std::move(prompt)) {}
 
-  void add(int32_t token) {
-    tokens_.push_back(token);
-    const std::string text = tokenizer_.decode(tokens_);
-    if (text.ends_with("\xEF\xBF\xBD")) return;  // U+FFFD: an incomplete character
-    show(text);
-  }
-  void finish() { show(tokenizer_.decode(tokens_) + "\n"); }
+  void add(int32_t token) { show(stream_.add(token)); }
+  void finish() { show(stream_.finish() + "\n"); }
 
  private:
   void show(const std::string& text) {
     std::fputs(prompt_.c_str(), stdout);
     prompt_.clear();
-    if (text.size() <= shown_) return;
-    const std::string_view more = std::string_view(text).substr(shown_);
-    const std::string shown = on_terminal_ ? terminal_text(more) : std::string(more);
+    if (text.empty()) return;
+    const std::string shown = on_terminal_ ? terminal_text(text) : text;
     std::fwrite(shown.data(), 1, shown.size(), stdout);
     flush_output();
-    shown_ = text.size();
   }
 
-  const Tokenizer& tokenizer_;
+  TextStream stream_;
   std::string prompt_;  // until it is shown, so that what fails at once prints nothing
-  std::vector<int32_t> tokens_;
-  size_t shown_;
   const bool on_terminal_ = ::isatty(STDOUT_FILENO) == 1;
 };
 

@@ -57,6 +57,9 @@ constexpr Examples kExamples[] = {
     {"checkpoint export",
      "skein checkpoint export runs/mine --out hf        # the newest good checkpoint\n"
      "skein checkpoint export runs/mine/checkpoints/step-00001000 --out hf"},
+    {"serve",
+     "skein serve runs/mine --listen 127.0.0.1:8000\n"
+     "curl http://127.0.0.1:8000/v1/completions -d '{\"prompt\": \"Once\", \"max_tokens\": 32}'"},
     {"eval",
      "skein eval hf --tasks hellaswag,arc_easy --data data\n"
      "skein eval runs/mine --tasks mmlu --num-fewshot 5 --data data --out results --log-samples"},

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "skein/cli/shared/command.h"
-#include "skein/prepare/chat/chat_renderer.h"
+#include "skein/chat/chat_renderer.h"
 
 namespace skein {
 

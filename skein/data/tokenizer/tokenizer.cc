@@ -31,6 +31,14 @@ std::unique_ptr<Tokenizer> Tokenizer::from_model(std::string_view model, const s
   return load_sentencepiece_tokenizer(model, name, std::move(files));
 }
 
+std::vector<int32_t> tokens_with_bos(const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<int32_t> tokens;
+  tokenizer.parse(text, tokens);
+  const int bos = tokenizer.bos_id();
+  if (bos >= 0 && (tokens.empty() || tokens.front() != bos)) tokens.insert(tokens.begin(), bos);
+  return tokens;
+}
+
 std::vector<std::string> notes_of(const Tokenizer& tokenizer) {
   std::vector<std::string> notes(tokenizer.notes().begin(), tokenizer.notes().end());
   for (std::string& line : unknown_tokenizer_keys(tokenizer.files())) {

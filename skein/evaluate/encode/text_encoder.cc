@@ -18,14 +18,6 @@ TextEncoder::TextEncoder(const Tokenizer& tokenizer, int64_t max_length)
   prefix_ = id;
 }
 
-std::vector<int32_t> TextEncoder::encode(std::string_view text) const {
-  std::vector<int32_t> tokens;
-  tokenizer_.parse(text, tokens);
-  const int bos = tokenizer_.bos_id();
-  if (bos >= 0 && (tokens.empty() || tokens.front() != bos)) tokens.insert(tokens.begin(), bos);
-  return tokens;
-}
-
 EncodedText TextEncoder::pair(std::string_view context, std::string_view continuation) {
   EncodedText encoded;
   if (context.empty()) {
@@ -36,9 +28,10 @@ EncodedText TextEncoder::pair(std::string_view context, std::string_view continu
     encoded.score_from = 1;
   } else {
     const std::string_view stripped = jinja::strip(context, jinja::Side::kRight, nullptr);
-    encoded.tokens = encode(stripped);
+    encoded.tokens = tokens_with_bos(tokenizer_, stripped);
     encoded.score_from = std::ssize(encoded.tokens);
-    const std::vector<int32_t> whole = encode(std::string(context).append(continuation));
+    const std::vector<int32_t> whole =
+        tokens_with_bos(tokenizer_, std::string(context).append(continuation));
     for (size_t i = encoded.tokens.size(); i < whole.size(); ++i) {
       encoded.tokens.push_back(whole[i]);
     }
@@ -65,7 +58,7 @@ EncodedText TextEncoder::pair(std::string_view context, std::string_view continu
 }
 
 std::vector<EncodedText> TextEncoder::rolling(std::string_view text) const {
-  const std::vector<int32_t> tokens = encode(text);
+  const std::vector<int32_t> tokens = tokens_with_bos(tokenizer_, text);
   const auto size = std::ssize(tokens);
   std::vector<EncodedText> pieces;
   for (int64_t begin = 0; begin < size;) {
@@ -88,7 +81,7 @@ std::vector<EncodedText> TextEncoder::rolling(std::string_view text) const {
 }
 
 std::vector<int32_t> TextEncoder::prompt(std::string_view context, int64_t max_new_tokens) {
-  std::vector<int32_t> tokens = encode(context);
+  std::vector<int32_t> tokens = tokens_with_bos(tokenizer_, context);
   if (tokens.empty()) tokens.push_back(prefix_);
   const int64_t room = max_length_ - max_new_tokens;
   if (room < 1) {

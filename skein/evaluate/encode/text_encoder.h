@@ -43,8 +43,6 @@ class TextEncoder {
   int64_t num_cut() const { return num_cut_; }
 
  private:
-  std::vector<int32_t> encode(std::string_view text) const;
-
   const Tokenizer& tokenizer_;
   const int64_t max_length_;
   int32_t prefix_ = 0;  // what stands for an empty context

@@ -27,18 +27,21 @@ int32_t first_equal(const float* x, size_t cols, float most) {
 }
 
 void run_rows(const KernelCall& call) {
-  const View &logits = call.inputs[0], &logprob = call.outputs[0], &best = call.outputs[1];
+  const View& logits = call.inputs[0];
+  auto* logprob = call.outputs[0].as<float>();
+  auto* best = call.outputs[1].as<int32_t>();
+  auto* best_logprob = call.outputs[2].as<float>();
   const auto* labels = call.inputs[1].as<const int32_t>();
   const auto cols = static_cast<size_t>(logits.cols());
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < logits.rows(); ++row) {
     const float* x = logits.as<const float>() + row * logits.row_stride;
     const float most = sm::largest(x, cols);
-    best.as<int32_t>()[row] = first_equal(x, cols, most);
+    best[row] = first_equal(x, cols, most);
+    best_logprob[row] = -std::log(sm::sum_of_exp(x, cols, most));
     const int64_t label = labels[row];
     const bool has_label = label >= 0 && label < static_cast<int64_t>(cols);
-    logprob.as<float>()[row] =
-        has_label ? x[label] - most - std::log(sm::sum_of_exp(x, cols, most)) : 0.0f;
+    logprob[row] = has_label ? x[label] - most + best_logprob[row] : 0.0f;
   }
 }
 

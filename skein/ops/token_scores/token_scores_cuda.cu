@@ -19,7 +19,7 @@ struct Smallest {
 // One block a row.
 __global__ void __launch_bounds__(kThreads)
     score_rows(const float* logits, int64_t row_stride, int cols, const int32_t* labels,
-               float* logprob, int32_t* best) {
+               float* logprob, int32_t* best, float* best_logprob) {
   wait_for_previous_kernel();
   const int64_t row = blockIdx.x;
   const float* x = logits + row * row_stride;
@@ -39,8 +39,10 @@ __global__ void __launch_bounds__(kThreads)
   at = block_reduce(at, Smallest(), INT_MAX);
   if (first != 0) return;
   const int label = labels[row];
+  const float of_best = -logf(sum);
   best[row] = at == INT_MAX ? 0 : at;
-  logprob[row] = label >= 0 && label < cols ? x[label] - most - logf(sum) : 0.0f;
+  best_logprob[row] = of_best;
+  logprob[row] = label >= 0 && label < cols ? x[label] - most + of_best : 0.0f;
 }
 
 void run(const KernelCall& call) {
@@ -49,7 +51,7 @@ void run(const KernelCall& call) {
   launch(call, dim3(static_cast<unsigned>(logits.rows())), kThreads, score_rows,
          logits.as<const float>(), logits.row_stride, static_cast<int>(logits.cols()),
          call.inputs[1].as<const int32_t>(), call.outputs[0].as<float>(),
-         call.outputs[1].as<int32_t>());
+         call.outputs[1].as<int32_t>(), call.outputs[2].as<float>());
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ using namespace op_test;
 
 Outputs reference(const Tensors& in) {
   const int64_t rows = in[0].shape.dim(0), cols = in[0].shape.dim(1);
-  Outputs outputs(2);
+  Outputs outputs(3);
   for (int64_t row = 0; row < rows; ++row) {
     int64_t best = 0;
     for (int64_t col = 1; col < cols; ++col) {
@@ -22,6 +22,7 @@ Outputs reference(const Tensors& in) {
     const bool has_label = label >= 0 && label < cols;
     outputs[0].push_back(has_label ? in[0].at(row, label) - most - std::log(sum) : 0.0);
     outputs[1].push_back(static_cast<double>(best));
+    outputs[2].push_back(-std::log(sum));
   }
   return outputs;
 }
@@ -58,9 +59,9 @@ TEST(TokenScores, RefusesWhatDoesNotFit) {
     return graph.add_input(Role::kInput, name, TensorType::replicated(dtype, shape, graph.mesh()));
   };
   const ValueId logits = input("logits", DType::kF32, {3, 8});
-  EXPECT_THROW(token_scores(graph, logits, input("few", DType::kI32, {2}), "a", "b"), Error);
+  EXPECT_THROW(token_scores(graph, logits, input("few", DType::kI32, {2}), "a", "b", "c"), Error);
   EXPECT_THROW(token_scores(graph, input("half", DType::kBF16, {3, 8}),
-                            input("labels", DType::kI32, {3}), "a", "b"),
+                            input("labels", DType::kI32, {3}), "a", "b", "c"),
                Error);
 }
 

@@ -17,9 +17,9 @@
 #include <utility>
 
 #include "skein/objects/url.h"
-#include "skein/prepare/chat/chat_renderer.h"
-#include "skein/prepare/chat/conversation.h"
-#include "skein/prepare/chat/table_row.h"
+#include "skein/chat/chat_renderer.h"
+#include "skein/chat/conversation.h"
+#include "skein/chat/table_row.h"
 #include "skein/prepare/read/json_document.h"
 
 namespace skein {

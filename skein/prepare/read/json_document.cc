@@ -8,7 +8,7 @@
 #include "skein/base/error.h"
 #include "skein/base/text/python_json.h"
 #include "skein/base/text/shell_words.h"
-#include "skein/prepare/chat/chat_renderer.h"
+#include "skein/chat/chat_renderer.h"
 #include "skein/prepare/read/bytes/utf8_policy.h"
 #include "skein/prepare/read/json_scan.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "skein/base/error.h"
-#include "skein/prepare/chat/chat_renderer.h"
+#include "skein/chat/chat_renderer.h"
 #include "skein/prepare/read/bytes/decompressor.h"
 #include "skein/prepare/read/readers.h"
 

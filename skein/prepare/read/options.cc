@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "skein/prepare/chat/chat_renderer.h"
+#include "skein/chat/chat_renderer.h"
 #include "skein/prepare/read/readers.h"
 
 namespace skein {

@@ -1,4 +1,4 @@
-#include "skein/prepare/chat/conversation.h"
+#include "skein/chat/conversation.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "skein/prepare/chat/chat_template.h"
+#include "skein/chat/chat_template.h"
 
 #include <fmt/format.h>
 
@@ -81,6 +81,11 @@ void read_folder(const fs::path& folder, ChatTemplateSource& made) {
   }
 }
 
+fs::path folder_of(const fs::path& tokenizer) {
+  std::error_code ignored;
+  return fs::is_directory(tokenizer, ignored) ? tokenizer : tokenizer.parent_path();
+}
+
 }  // namespace
 
 ChatTemplateSource chat_template_source(const std::string& named, const fs::path& tokenizer) {
@@ -114,6 +119,21 @@ ChatTemplateSource chat_template_source(const std::string& named, const fs::path
   if (!tokenizer.empty()) made.tokens.clear();
   add_tokens(tokenizer.empty() ? beside : tokenizer, made.tokens);
   return made;
+}
+
+std::map<std::string, std::string> special_tokens_of(const fs::path& tokenizer) {
+  std::map<std::string, std::string> tokens;
+  add_tokens(folder_of(tokenizer), tokens);
+  return tokens;
+}
+
+std::optional<ChatTemplateSource> own_chat_template(const fs::path& tokenizer) {
+  const fs::path folder = folder_of(tokenizer);
+  const fs::path config = folder / "tokenizer_config.json";
+  const bool has_one = is_there(folder / "chat_template.jinja") ||
+                       (is_there(config) && read_json(config.string()).contains("chat_template"));
+  if (!has_one) return std::nullopt;
+  return chat_template_source(folder.string(), {});
 }
 
 }  // namespace skein

@@ -19,10 +19,10 @@
 #include <vector>
 
 #include "skein/base/text/json.h"
+#include "skein/chat/chat_template.h"
+#include "skein/chat/conversation.h"
 #include "skein/data/corpus/corpus.h"
 #include "skein/jinja/template.h"
-#include "skein/prepare/chat/chat_template.h"
-#include "skein/prepare/chat/conversation.h"
 
 namespace skein {
 
@@ -42,6 +42,9 @@ class ChatRenderer {
   explicit ChatRenderer(ChatOptions options);
 
   RenderedChat render(std::string_view object, const std::string& where) const;
+  // The conversation with what begins the assistant's next turn behind it; `now`: what strftime_now
+  // of the template goes by.
+  std::string prompt(std::string_view object, const std::string& where, const std::tm& now) const;
 
   const ChatOptions& options() const { return options_; }
   bool has_generation() const { return template_.has_generation(); }
@@ -51,7 +54,8 @@ class ChatRenderer {
   Json key() const;
 
  private:
-  jinja::Rendered render_turns(const Conversation& conversation, size_t count, bool prompts) const;
+  jinja::Rendered render_turns(const Conversation& conversation, size_t count, bool prompts,
+                               const jinja::RenderOptions& options) const;
   std::vector<ByteRange> spans_of_blocks(const Conversation& conversation,
                                          std::span<const jinja::Span> blocks,
                                          const std::string& where) const;

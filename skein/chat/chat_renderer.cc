@@ -1,4 +1,4 @@
-#include "skein/prepare/chat/chat_renderer.h"
+#include "skein/chat/chat_renderer.h"
 
 #include <fmt/format.h>
 
@@ -57,7 +57,8 @@ Json ChatRenderer::key() const {
 
 // The first `count` messages, with what begins the assistant's turn behind them where it `prompts`.
 jinja::Rendered ChatRenderer::render_turns(const Conversation& conversation, size_t count,
-                                           bool prompts) const {
+                                           bool prompts,
+                                           const jinja::RenderOptions& options) const {
   auto variables = std::make_shared<Dict>();
   variables->set(Value::string("tools"), Value::none());
   variables->set(Value::string("documents"), Value::none());
@@ -69,14 +70,23 @@ jinja::Rendered ChatRenderer::render_turns(const Conversation& conversation, siz
   variables->set(Value::string("messages"),
                  Value::list({messages.begin(), messages.begin() + static_cast<int64_t>(count)}));
   variables->set(Value::string("add_generation_prompt"), Value::boolean(prompts));
-  return template_.render(Value::of(Kind::kDict, std::move(variables)), render_options_);
+  return template_.render(Value::of(Kind::kDict, std::move(variables)), options);
+}
+
+std::string ChatRenderer::prompt(std::string_view object, const std::string& where,
+                                 const std::tm& now) const {
+  const Conversation conversation = conversation_of(object, where);
+  jinja::RenderOptions options = render_options_;
+  options.now = now;
+  return render_turns(conversation, conversation.messages.size(), true, options).text;
 }
 
 RenderedChat ChatRenderer::render(std::string_view object, const std::string& where) const {
   const Conversation conversation = conversation_of(object, where);
   RenderedChat made;
   try {
-    jinja::Rendered rendered = render_turns(conversation, conversation.messages.size(), false);
+    jinja::Rendered rendered =
+        render_turns(conversation, conversation.messages.size(), false, render_options_);
     made.text = std::move(rendered.text);
     if (!options_.finds_spans) return made;
     if (has_generation()) {
@@ -121,9 +131,11 @@ std::vector<ByteRange> ChatRenderer::spans_of_turns(const Conversation& conversa
   size_t num_rendered = 0, num_bytes = 0;
   for (size_t i = 0; i < messages.size(); ++i) {
     if (!is_of_assistant(messages[i])) continue;
-    const std::string before = i == 0 ? "" : render_turns(conversation, i, true).text;
-    const std::string behind =
-        i + 1 == messages.size() ? whole : render_turns(conversation, i + 1, false).text;
+    const std::string before =
+        i == 0 ? "" : render_turns(conversation, i, true, render_options_).text;
+    const std::string behind = i + 1 == messages.size()
+                                   ? whole
+                                   : render_turns(conversation, i + 1, false, render_options_).text;
     num_rendered += 2 * i;
     num_bytes += before.size() + behind.size();
     if (num_rendered > kMostRendered || num_bytes > kMostBytes) {

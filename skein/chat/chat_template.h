@@ -1,4 +1,5 @@
-// The chat template of `skein data ingest --chat-template`, with the special tokens that it spells.
+// A chat template, with the special tokens that it spells; as `skein data ingest --chat-template`
+// names it, or as a tokenizer comes with it.
 //
 //   default        ChatML: <|im_start|>ROLE\nCONTENT<|im_end|>\n for each message
 //   a folder       of a tokenizer: its chat_template.jinja, else chat_template of
@@ -14,6 +15,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "skein/base/files/file.h"
@@ -29,5 +31,11 @@ struct ChatTemplateSource {
 // `named`: as above; `tokenizer`: the folder of the tokenizer that training will use; empty: the
 // one of the template. One of the two is given.
 ChatTemplateSource chat_template_source(const std::string& named, const fs::path& tokenizer);
+
+// bos_token, eos_token, unk_token and pad_token, those that a tokenizer's files name.
+std::map<std::string, std::string> special_tokens_of(const fs::path& tokenizer);
+
+// The template that a tokenizer, a folder or a file in one, comes with; nothing: none.
+std::optional<ChatTemplateSource> own_chat_template(const fs::path& tokenizer);
 
 }  // namespace skein

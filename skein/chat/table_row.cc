@@ -1,4 +1,4 @@
-#include "skein/prepare/chat/table_row.h"
+#include "skein/chat/table_row.h"
 
 #include <arrow/array.h>
 #include <arrow/extension_type.h>

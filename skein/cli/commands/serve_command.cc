@@ -1,0 +1,174 @@
+// skein serve MODEL [--listen 127.0.0.1:8000] [--api-key-file FILE] [--served-model-name NAME]
+//                   [--precision f32|bf16] [--max-length N] [--cache-gb G] [--threads N]
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <sstream>
+
+#include "skein/backends/backend.h"
+#include "skein/base/text/log.h"
+#include "skein/base/text/units.h"
+#include "skein/cli/commands/commands.h"
+#include "skein/cli/shared/print.h"
+#include "skein/serve/api_server.h"
+
+namespace skein {
+namespace {
+
+struct ServeArguments {
+  std::string model, name, listen = "127.0.0.1:8000", api_key_file;
+  std::string precision = "f32";
+  int64_t max_length = 0, max_texts = 64, queue = 256;
+  double cache_gb = 0.25;
+  double grace_seconds = 30;
+  int threads = 0;
+};
+
+// "127.0.0.1:8000", "[::1]:8000", "8000"
+void set_address(const std::string& listen, HttpServerOptions& http) {
+  const size_t colon = listen.rfind(':');
+  const std::string port = colon == std::string::npos ? listen : listen.substr(colon + 1);
+  std::string address = colon == std::string::npos ? http.address : listen.substr(0, colon);
+  if (address.size() > 2 && address.front() == '[' && address.back() == ']') {
+    address = address.substr(1, address.size() - 2);
+  }
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), http.port);
+  const bool is_port = error == std::errc() && end == port.data() + port.size() && http.port >= 0 &&
+                       http.port <= 65535;
+  if (!is_port || address.empty()) {
+    fail(ErrorCode::kUsage,
+         "--listen {}: expected ADDRESS:PORT, as 127.0.0.1:8000 or [::1]:8000; 0: any port",
+         listen);
+  }
+  http.address = address;
+}
+
+// One key a line; blank lines and those that begin with # are left out.
+std::vector<std::string> keys_of(const std::string& file) {
+  const char* variable = std::getenv("SKEIN_API_KEY");
+  std::vector<std::string> keys;
+  if (file.empty()) {
+    if (variable != nullptr && *variable != '\0') keys.emplace_back(variable);
+    return keys;
+  }
+  std::istringstream lines(read_file(file));
+  for (std::string line; std::getline(lines, line);) {
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+    if (!line.empty() && line.front() != '#') keys.push_back(line);
+  }
+  if (keys.empty()) {
+    fail(ErrorCode::kUsage, "--api-key-file {}: has no key: expected one a line", file);
+  }
+  return keys;
+}
+
+// The last part of a path: runs/mine is "mine".
+std::string name_of(const std::string& model) {
+  fs::path path = fs::path(model).lexically_normal();
+  if (path.filename().empty()) path = path.parent_path();
+  return path.filename().string();
+}
+
+bool is_loopback(const std::string& address) {
+  return address == "localhost" || address == "::1" || address.starts_with("127.");
+}
+
+// The signals that end the server come to the thread that waits for them, to no other.
+class StopRequest {
+ public:
+  StopRequest() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGTERM);
+    sigaddset(&signals_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+  }
+  int wait() const {
+    int signal = 0;
+    sigwait(&signals_, &signal);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);  // a second one ends the process
+    return signal;
+  }
+
+ private:
+  sigset_t signals_{}, before_{};
+};
+
+ApiServerOptions options_of(const ServeArguments& arguments) {
+  ApiServerOptions options;
+  options.model.path = arguments.model;
+  options.model.name = arguments.name.empty() ? name_of(arguments.model) : arguments.name;
+  options.model.dtype = arguments.precision == "bf16" ? DType::kBF16 : DType::kF32;
+  options.model.max_length = arguments.max_length;
+  options.model.max_sequences = arguments.max_texts;
+  options.model.cache_bytes = static_cast<int64_t>(arguments.cache_gb * 1e9);
+  options.most_waiting = arguments.queue;
+  options.api_keys = keys_of(arguments.api_key_file);
+  options.http.num_threads = 2;
+  set_address(arguments.listen, options.http);
+  return options;
+}
+
+int serve(const ServeArguments& arguments) {
+  const StopRequest stop;  // before any thread begins
+  const ApiServerOptions options = options_of(arguments);
+  if (options.api_keys.empty() && !is_loopback(options.http.address)) {
+    log::warn("{} is open to other machines, and no key is asked for: --api-key-file FILE sets one",
+              arguments.listen);
+  }
+  ApiServer server(options,
+                   [&] { return make_device({.kind = "cpu", .threads = arguments.threads}); });
+  const auto model = server.model();
+  print_line(stderr, "model \"{}\" of {}, {} tokens a text, {}", model->name(), model->path(),
+             model->max_length(), arguments.precision);
+  print_line(stderr, "serving on {}/v1", server.url());
+  const int signal = stop.wait();
+  print_line(stderr, "{}: answering what is under way, for {} s at most",
+             signal == SIGINT ? "SIGINT" : "SIGTERM", arguments.grace_seconds);
+  server.stop(std::chrono::milliseconds(static_cast<int64_t>(arguments.grace_seconds * 1e3)));
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_serve_command(CLI::App& app, CommandContext& context) {
+  const auto options = std::make_shared<ServeArguments>();
+  CLI::App* command = app.add_subcommand("serve", "Serve a model as OpenAI's API does");
+  as_path(
+      command->add_option("MODEL", options->model, "a Hugging Face folder, a checkpoint or a run"))
+      ->required();
+  command->add_option("--listen", options->listen,
+                      "ADDRESS:PORT, 127.0.0.1:8000; port 0: any that is free");
+  as_path_of_a_disk(command->add_option(
+      "--api-key-file", options->api_key_file,
+      "keys, one a line, of which clients give one; else the key in SKEIN_API_KEY; else none"));
+  command->add_option("--served-model-name", options->name,
+                      "what requests call the model; default: the last part of its path");
+  command->add_option("--precision", options->precision, "of the computation: f32 or bf16; f32")
+      ->check(CLI::IsMember({"f32", "bf16"}).description(""));
+  command
+      ->add_option("--max-length,--max-model-len", options->max_length,
+                   "tokens of a text, new ones included; default: all that the model is meant for")
+      ->check(whole_number_from(1));
+  command->add_option("--max-texts,--max-num-seqs", options->max_texts, "under way at a time, 64")
+      ->check(whole_number_from(1));
+  command->add_option("--queue", options->queue, "texts that wait at most, 256; more get 429")
+      ->check(whole_number_from(1));
+  command
+      ->add_option("--cache-gb", options->cache_gb, "of keys and values, 0.25; at least one text")
+      ->check(number_from(0));
+  command
+      ->add_option("--grace", options->grace_seconds,
+                   "seconds for answers that are under way at SIGTERM, 30")
+      ->check(number_from(0));
+  command->add_option("--threads", options->threads, "0: all cores")->check(whole_number_from(0));
+  command->callback([&context, options] {
+    context.computes = true;
+    context.run = [options] { return serve(*options); };
+  });
+}
+
+}  // namespace skein

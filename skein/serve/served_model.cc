@@ -1,0 +1,59 @@
+#include "skein/serve/served_model.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "skein/base/error.h"
+#include "skein/weights/generation_defaults.h"
+
+namespace skein {
+namespace {
+
+std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& source) {
+  if (source.tokenizer().empty()) {
+    fail(ErrorCode::kNotFound,
+         "{} has no tokenizer: expected a tokenizer.model or tokenizer.json in it",
+         source.path().string());
+  }
+  return Tokenizer::load(source.tokenizer());
+}
+
+int64_t length_of(const ModelSource& source, int64_t wanted) {
+  const TextLimit limit = text_limit(source.config());
+  if (wanted > limit.tokens) {
+    fail(ErrorCode::kUsage, "--max-length {}: the model is meant for {} tokens at most ({})",
+         wanted, limit.tokens, limit.key);
+  }
+  return wanted > 0 ? wanted : limit.tokens;
+}
+
+}  // namespace
+
+ServedModel::ServedModel(const ServedModelOptions& options)
+    : options_(options),
+      source_(options.path),
+      tokenizer_(tokenizer_of(source_)),
+      created_(std::time(nullptr)),
+      eos_ids_(generation_defaults(source_).eos_ids) {
+  engine_options_.compute_dtype = options.dtype;
+  engine_options_.max_positions = length_of(source_, options.max_length);
+  engine_options_.max_sequences = options.max_sequences;
+  engine_options_.cache_bytes = options.cache_bytes;
+  for (int32_t id = 0; id < vocab_size(); ++id) {
+    if (!tokenizer_->has_token(id)) never_.push_back(id);
+  }
+  special_tokens_ = special_tokens_of(source_.tokenizer());
+  if (auto source = own_chat_template(source_.tokenizer())) {
+    chat_.emplace(ChatOptions{.source = std::move(*source), .finds_spans = false});
+  }
+}
+
+bool ServedModel::ends_text(int32_t token) const {
+  return std::find(eos_ids_.begin(), eos_ids_.end(), token) != eos_ids_.end();
+}
+
+std::unique_ptr<TextEngine> ServedModel::make_engine(Device& device) const {
+  return std::make_unique<TextEngine>(source_, device, engine_options_);
+}
+
+}  // namespace skein
