@@ -75,7 +75,7 @@ constexpr Examples kExamples[] = {
     {"why",
      "skein why runs/mine --step 1204\nskein why runs/mine --step 1204 --exact --top 3 "
      "--json\n"
-     "skein why runs/mine --step 1204 --save     # for the page of skein report --html\n"
+     "skein why runs/mine --step 1204 --save     # for the page of skein report\n"
      "skein why runs/mine --batch 1207        # a batch that a roll-back left out"},
     {"launch",
      "skein launch --slurm run.toml --print\n"
