@@ -112,6 +112,25 @@ function(skein_room room)
   endif()
 endfunction()
 
+# The page of `skein report --html`: what is edited as HTML, CSS and JavaScript becomes a source of its room.
+function(skein_report_page)
+  set(folder ${CMAKE_SOURCE_DIR}/skein/record/report/html)
+  set(out ${CMAKE_BINARY_DIR}/report_page_sources.cc)
+  set(rows "")
+  set(files "")
+  foreach(row kReportPageHtml=report_page.html kReportPageCss=report_page.css kReportChartsJs=report_charts.js
+              kReportTablesJs=report_tables.js kReportPageJs=report_page.js)
+    string(REPLACE "=" "=${folder}/" placed ${row})
+    string(REGEX REPLACE "^[^=]*=" "" file ${placed})
+    string(APPEND rows "${placed}|")
+    list(APPEND files ${file})
+  endforeach()
+  add_custom_command(OUTPUT ${out} VERBATIM DEPENDS ${files} ${CMAKE_SOURCE_DIR}/cmake/embed_files.cmake
+                     COMMAND ${CMAKE_COMMAND} -DHEADER=skein/record/report/html/page_sources.h -DFILES=${rows} -DOUT=${out}
+                             -P ${CMAKE_SOURCE_DIR}/cmake/embed_files.cmake)
+  target_sources(skein_record PRIVATE ${out})
+endfunction()
+
 # The one program, build/skein.
 function(skein_binary)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS skein/cli/*.cc)

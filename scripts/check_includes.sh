@@ -52,6 +52,7 @@ BEGIN {
   read_order("prepare/dedup", ".: clusters hashing;  clusters:;  hashing:")
   read_order("prepare/read", ".: inputs;  inputs: bytes;  bytes:")
   read_order("record", "watch: report;  report: log;  log: files;  files:")
+  read_order("record/report", "html: compare;  compare: .;  .:")
   read_order("serve", ".: api http;  api:;  http:")
   read_order("supervise", "goodput: simulation;  simulation: .;  .:")
   read_order("train", "explain: loop;  loop: start;  start:")

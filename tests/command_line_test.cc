@@ -52,7 +52,7 @@ TEST(CommandLine, AWrongCommandLineIsExitCode2AndSaysWhatWasMeant) {
       {{"--vrsion"}, "skein has no option --vrsion: did you mean --version?"},
       {{"report"}, "RUN_DIR is required"},
       {{"report", "x", "--jsn"}, "report has no option --jsn: did you mean --json?"},
-      {{"report", "a", "b"}, "report does not expect b"},
+      {{"why", "a", "b"}, "why does not expect b"},
       {{"data", "sample", "c.toml", "--step", "0"}, "--step: 0 is not a whole number from 1\n"},
       {{"data", "sample", "c.toml", "--step", "1e3"}, "--step: 1e3 is not a whole number from 1\n"},
       {{"generate", "--model", "m", "--prompt", "a", "--temperature", "-1"},

@@ -1,5 +1,6 @@
 #include "skein/base/machine/machine.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -55,6 +56,11 @@ double process_start_seconds() {
   }
   return static_cast<double>(std::atoll(field.c_str())) /
          static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+int64_t peak_resident_bytes() {
+  struct rusage usage {};
+  return ::getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<int64_t>(usage.ru_maxrss) * 1024 : 0;
 }
 
 }  // namespace skein

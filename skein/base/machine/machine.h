@@ -20,4 +20,7 @@ double boot_seconds();
 // When this process was started, on the same clock, to 10 ms.
 double process_start_seconds();
 
+// The most memory that this process has had in the machine's own memory at once; 0: not known.
+int64_t peak_resident_bytes();
+
 }  // namespace skein

@@ -1,4 +1,4 @@
-// skein why RUN --step N [--set section.key=value]... [--top K] [--exact] [--json]
+// skein why RUN --step N [--set section.key=value]... [--top K] [--exact] [--save] [--json]
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 
+#include "skein/base/text/json_text.h"
 #include "skein/base/text/visible_text.h"
 #include "skein/cli/commands/commands.h"
 #include "skein/cli/shared/print.h"
@@ -111,8 +112,18 @@ struct WhyOptions {
   ConfigOptions config;
   StepQuestion question;
   int64_t top = 10;
-  bool json = false;
+  bool json = false, save = false;
 };
+
+// Where `skein report --html` finds it.
+void save_answer(const fs::path& run_dir, const StepAnswer& answer, const OrderedJson& json) {
+  const fs::path folder = run_dir / "why";
+  make_folders(folder);
+  const fs::path file = folder / (answer.is_skipped ? fmt::format("batch-{:08}.json", answer.batch)
+                                                    : fmt::format("step-{:08}.json", answer.step));
+  write_file_atomic(file, json_text(json, 2) + "\n");
+  print_line(stderr, "kept for skein report --html: {}", file.string());
+}
 
 int why_command(const WhyOptions& options) {
   if ((options.question.step == 0) == (options.question.batch == 0)) {
@@ -121,6 +132,7 @@ int why_command(const WhyOptions& options) {
   const Config config = load_config_of_run(options.config);
   const StepAnswer answer = explain_step(config, options.question);
   const auto top = static_cast<size_t>(options.top);
+  if (options.save) save_answer(config.run.dir, answer, answer_json(answer, top));
   if (options.json) {
     print_json(answer_json(answer, top));
   } else {
@@ -146,6 +158,8 @@ void add_why_command(CLI::App& app, CommandContext& context) {
   command->add_flag(
       "--exact", options->question.exact,
       "train the steps since the checkpoint again, for the weights of that very step");
+  command->add_flag("--save", options->save,
+                    "keep the answer in RUN/why, for the page of skein report --html");
   command->add_flag("--json", options->json, "print one JSON document");
   command->callback([&context, options] {
     context.computes = true;

@@ -72,10 +72,14 @@ constexpr Examples kExamples[] = {
      "skein generate --model runs/mine --prompt '#include <' --temperature 0 --max-tokens 50"},
     {"report",
      "skein report runs/mine\n"
+     "skein report runs/mine runs/other --html report.html   # curves and tables, without network\n"
+     "skein report sweep/* --diff --sort validation.loss\n"
      "skein report runs/mine --json"},
     {"why",
      "skein why runs/mine --step 1204\nskein why runs/mine --step 1204 --exact --top 3 "
-     "--json\nskein why runs/mine --batch 1207        # a batch that a roll-back left out"},
+     "--json\n"
+     "skein why runs/mine --step 1204 --save     # for the page of skein report\n"
+     "skein why runs/mine --batch 1207        # a batch that a roll-back left out"},
     {"launch",
      "skein launch --slurm run.toml --print\n"
      "skein launch --slurm run.toml --set launch.nodes=4 --time 2-00:00:00 --partition gpu\n"

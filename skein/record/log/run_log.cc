@@ -365,6 +365,7 @@ void RunLog::stop(int64_t step, const std::string& why, const OrderedJson& wire,
   OrderedJson fields = {{"step", step}, {"reason", why}};
   if (!explained.empty()) fields["explained"] = explained;
   if (!wire.is_null()) fields["wire"] = wire;
+  if (const int64_t peak = peak_resident_bytes(); peak > 0) fields["peak_resident_bytes"] = peak;
   events_.append("stop", fields);
   metrics_.finish();
   events_.finish();

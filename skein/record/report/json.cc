@@ -1,16 +1,8 @@
-#include <algorithm>
-#include <cmath>
-
+#include "skein/record/report/float_json.h"
 #include "skein/record/report/report.h"
 
 namespace skein {
 namespace {
-
-// The double that prints with the float's own digits; null for a float that is not finite.
-OrderedJson float_json(float value) {
-  if (!std::isfinite(value)) return nullptr;
-  return OrderedJson::parse(json_float(value)).get<double>();
-}
 
 OrderedJson goodput_json(const RunReport& report) {
   const TimeLedger& time = report.time;

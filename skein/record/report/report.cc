@@ -53,6 +53,7 @@ class ReportReader {
         report_.time.add_step(*metrics);
         ceiling_.add_step(*metrics);
         add_step(*metrics);
+        add_evaluated(metrics->step, json);
       } else {
         ++report_.num_bad_lines;
       }
@@ -65,6 +66,9 @@ class ReportReader {
     for (const auto& [step, metrics] : steps_) {
       report_.steps.push_back(metrics);
       report_.checkpoint_stall_seconds += finite_or_zero(metrics.checkpoint_stall_ms) / 1e3;
+    }
+    for (const auto& [at, value] : evaluated_) {
+      report_.evaluated.push_back({at.first, at.second, value});
     }
     count_spikes();
     ceiling_.rescale(report_.steps);
@@ -97,7 +101,10 @@ class ReportReader {
       const SpikeDetector::Verdict verdict = spikes.observe(metrics.grad_norm);
       if (!verdict.alarm.empty()) ++report_.num_alarms;
       if (verdict.stands_out) {
-        ++outstanding;
+        if (outstanding++ == 0) report_.spikes.push_back({metrics.step, 0, metrics.grad_norm});
+        RunReport::Spike& spike = report_.spikes.back();
+        spike.length = outstanding;
+        if (!(metrics.grad_norm <= spike.highest_norm)) spike.highest_norm = metrics.grad_norm;
       } else {
         end();
       }
@@ -153,8 +160,19 @@ class ReportReader {
     last_time_ = std::max(last_time_, metrics.time);
   }
 
+  // Keys of other versions: an evaluation during training.
+  void add_evaluated(int64_t step, const Json& json) {
+    for (auto one = json.begin(); one != json.end(); ++one) {
+      if (!one.key().starts_with("eval.") || !one.value().is_number()) continue;
+      evaluated_[{step, one.key()}] = one.value().get<double>();
+    }
+  }
+
   // A start resumed after `step`, so all later steps until then are discarded.
-  void leave_behind(int64_t step) { steps_.erase(steps_.upper_bound(step), steps_.end()); }
+  void leave_behind(int64_t step) {
+    steps_.erase(steps_.upper_bound(step), steps_.end());
+    std::erase_if(evaluated_, [&](const auto& one) { return one.first.first > step; });
+  }
 
   void add_event(const std::string& event, double time, const Json& json) {
     if (event == "failure") {
@@ -257,6 +275,7 @@ class ReportReader {
   RunReport report_;
   std::map<int64_t, StepMetrics> steps_;
   std::map<std::pair<int64_t, std::string>, float> validations_;  // by step and set
+  std::map<std::pair<int64_t, std::string>, double> evaluated_;   // by step and key
   std::vector<Start> starts_;                                     // and roll-backs
   int64_t num_starts_ = 0;
   size_t next_start_ = 0;            // the first start with no later step so far

@@ -54,6 +54,15 @@ struct RunReport {
     int64_t generation = 0;
     std::string reason;
   };
+  struct Spike {  // of the gradient norm, beyond its noise
+    int64_t step = 0, length = 0;
+    float highest_norm = 0;  // NaN where it was not finite
+  };
+  struct Evaluated {  // a key "eval.…" of metrics.jsonl
+    int64_t step = 0;
+    std::string name;
+    double value = 0;
+  };
   struct Changed {  // a setting, by a start
     int64_t step = 0;
     std::string key, before, after;
@@ -76,7 +85,9 @@ struct RunReport {
   std::map<int64_t, int64_t> spikes_by_length;
   std::map<int64_t, int64_t> outstanding_spikes;  // likewise, of norms that stand out of the noise
   int64_t num_alarms = 0;
-  double one_step_spikes() const;  // the share of spikes that lasted one step
+  std::vector<Spike> spikes;         // these one by one, in order
+  std::vector<Evaluated> evaluated;  // in order of steps
+  double one_step_spikes() const;    // the share of spikes that lasted one step
   std::string last_stop_reason;
   End end = End::kNone;
   int64_t num_bad_lines = 0;
