@@ -2,8 +2,9 @@
 """Compares `skein eval` with lm-evaluation-harness's `hf` model on every document: scores, answers, hashes of documents,
 prompts and targets, and the results.
 
-    pip install 'lm-eval[hf]==0.4.13' torch
+    pip install 'lm-eval[hf,api]==0.4.13' torch
     scripts/judge/evaluation.py HF_FOLDER --data DIR --tasks hellaswag,piqa --limit 100 [--num-fewshot 5]
+    scripts/judge/evaluation.py … --through-server        the harness itself asks `skein serve`, 8 requests at a time
 
 DIR has the data sets as docs/evaluation.md says, each split as a folder of save_to_disk; the harness reads the same.
 Exit code 1: more than 1 % of the documents differ. Those whose best choices lie within 1e-3 are counted apart.
@@ -16,6 +17,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import datasets
@@ -44,6 +46,29 @@ def harness_results(options):
     return lm_eval.simple_evaluate(model="hf", model_args=f"pretrained={options.model},dtype=float32",
                                    tasks=options.tasks.split(","), limit=options.limit,
                                    num_fewshot=options.num_fewshot, batch_size=8, log_samples=True, device="cpu")
+
+
+def served_results(options):
+    import lm_eval
+    command = [options.skein, "serve", options.model, "--listen", "127.0.0.1:0", "--served-model-name", "judged"]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        url = next(line for line in server.stderr if line.startswith("serving on ")).split()[-1]
+        length = json.loads(Path(options.model, "config.json").read_text())["max_position_embeddings"]
+        from transformers import AutoTokenizer
+        adds_bos = bool(AutoTokenizer.from_pretrained(options.model)("a").input_ids[:-1])
+        # The harness keeps max_length - 1 tokens of a text where `hf` keeps one more than the model's length.
+        arguments = dict(model="judged", base_url=f"{url}/completions", tokenizer=options.model, num_concurrent=8,
+                         max_length=length + 2, add_bos_token=adds_bos)
+        results = lm_eval.simple_evaluate(model="local-completions", model_args=arguments,
+                                          tasks=options.tasks.split(","), limit=options.limit,
+                                          num_fewshot=options.num_fewshot, log_samples=True)
+    finally:
+        server.terminate()
+        server.wait()
+    samples = {task: {(line["doc_id"], line["filter"]): line for line in lines}
+               for task, lines in results["samples"].items()}
+    return results, samples
 
 
 def skein_results(options, out):
@@ -88,11 +113,18 @@ def main():
     parser.add_argument("--limit", type=int, default=100)
     parser.add_argument("--num-fewshot", type=int)
     parser.add_argument("--skein", default=str(Path(__file__).resolve().parents[2] / "build" / "skein"))
+    parser.add_argument("--through-server", action="store_true")
     options = parser.parse_args()
 
+    begun = time.monotonic()
     theirs = harness_results(options)
-    with tempfile.TemporaryDirectory() as out:
-        results, samples = skein_results(options, out)
+    between = time.monotonic()
+    if options.through_server:
+        results, samples = served_results(options)
+    else:
+        with tempfile.TemporaryDirectory() as out:
+            results, samples = skein_results(options, out)
+    print(f"hf: {between - begun:.1f} s, skein: {time.monotonic() - between:.1f} s, each with all that it loads")
     total = different = close = 0
     worst = 0.0
     for task, lines in theirs["samples"].items():
