@@ -54,7 +54,7 @@ struct HttpLimits {
   int64_t all_bodies_bytes = 512 << 20;  // of all requests that are being received; more: 503
   int64_t stream_bytes = 1 << 20;        // of one answer, not read yet; more: disconnected
   int connections = 1024;                // more get 503 at once, and the connection is closed
-  std::chrono::milliseconds header_timeout{10'000};  // from its first byte (the first: from accept)
+  std::chrono::milliseconds header_timeout{10'000};  // from accept or its first byte
   std::chrono::milliseconds body_timeout{30'000};    // from the head to the last byte
   std::chrono::milliseconds idle_timeout{60'000};    // between requests
   std::chrono::milliseconds write_timeout{30'000};   // for each 64 KiB of an answer
