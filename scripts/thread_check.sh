@@ -3,13 +3,13 @@
 # warnings as errors, and runs their tests: any report fails. OpenMP is LLVM's, whose tool libarcher
 # tells the sanitizer what its barriers order; with GCC's every parallel loop would be reported.
 #
-#   scripts/thread_check.sh [ROOM…]         supervise launch replica record store checkpoint data
+#   scripts/thread_check.sh [ROOM…]         supervise launch replica record store checkpoint data serve
 #   SKEIN_FILTER=Loader* scripts/thread_check.sh data      some of the tests of a room
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 rooms=("$@")
-[ ${#rooms[@]} -gt 0 ] || rooms=(supervise launch replica record store checkpoint data)
+[ ${#rooms[@]} -gt 0 ] || rooms=(supervise launch replica record store checkpoint data serve)
 
 # Tests that start build/skein test another program, and schedules and large runs of the simulator have one
 # thread: they would run for an hour here and show nothing. Two tests give workers deadlines of a second,

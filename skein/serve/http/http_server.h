@@ -10,17 +10,17 @@
 //          wait, and answers from another thread what takes time. What it throws is logged, and
 //          the client gets 500. Requests of one connection come one at a time, in order; pipelined
 //          requests wait
-// Answers by itself, with `error_body`, and closes the connection: 400 (a request that is
+// Answers by itself, with `error_form`, and closes the connection: 400 (a request that is
 //          malformed or ambiguous: no or several Host; several Content-Length, or one beside
-//          Transfer-Encoding; a path that is not plain "/..."), 408 (its time is up), 413 (body),
+//          Transfer-Encoding; a target that is no path), 408 (its time is up), 413 (body),
 //          417 (an expectation other than 100-continue), 431 (head), 501 (an unknown method, a
 //          transfer coding other than chunked), 503 (too many connections or bytes), 505 (version).
 //          OPTIONS * gets 204. 404 and 405 are the handler's
-// Memory   connections × (2 header_bytes + 2 stream_bytes + about 4 KiB), twice all_bodies_bytes, and
-//          what send() was given; requests that the handler has are the handler's. The kernel's
-//          buffers of sockets come on top
-// Files    a descriptor a connection, and 6. Without a free one new connections wait, which is
-//          logged
+// Memory   connections × (2 header_bytes + 2 stream_bytes + about 4 KiB), twice all_bodies_bytes,
+//          and what send() was given; requests that the handler has are the handler's. The
+//          kernel's buffers of sockets come on top
+// Files    a descriptor a connection, 128 for those that get 503, and 6. Without a free one new
+//          connections wait, which is logged
 // Errors   Error{kUsage}: `address` is not a numeric address or "localhost", or is not of this
 //          machine. Error{kBusy}: the port is in use. Error{kIo}: no socket or thread to be had, or
 //          the port is not for this user
@@ -54,10 +54,10 @@ struct HttpLimits {
   int64_t all_bodies_bytes = 512 << 20;  // of all requests that are being received; more: 503
   int64_t stream_bytes = 1 << 20;        // of one answer, not read yet; more: disconnected
   int connections = 1024;                // more get 503 at once, and the connection is closed
-  std::chrono::milliseconds header_timeout{10'000};  // from its first byte (the first: from accept)
+  std::chrono::milliseconds header_timeout{10'000};  // from accept or its first byte
   std::chrono::milliseconds body_timeout{30'000};    // from the head to the last byte
   std::chrono::milliseconds idle_timeout{60'000};    // between requests
-  std::chrono::milliseconds write_timeout{30'000};   // for each 64 KiB of an answer
+  std::chrono::milliseconds write_timeout{30'000};   // an answer without progress
 };
 
 struct HttpServerOptions {

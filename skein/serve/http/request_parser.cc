@@ -31,6 +31,11 @@ bool names_other_version(std::string_view line) {
   return version.size() == 3 && is_digit(version[0]) && version[1] == '.' && is_digit(version[2]);
 }
 
+// Beast takes a header together with the first byte behind it, so that a fold is never cut in two.
+bool is_folded(std::string_view head) {
+  return head.find("\r\n ") != head.npos || head.find("\r\n\t") != head.npos;
+}
+
 bool is_host(std::string_view value) {
   return std::all_of(value.begin(), value.end(), [](char c) {
     return c > ' ' && c < '\x7f' &&
@@ -68,6 +73,9 @@ class RequestParser::Beast final : public http::basic_parser<true> {
     const int64_t num_waiting = is_header_done() ? 0 : std::ssize(bytes.substr(num_parsed));
     // Beast has its limit for what it has not taken yet, but takes the head line by line.
     if (was_head && head_bytes_ + num_waiting > header_bytes_) refuse_long_line();
+    if (was_head && is_folded(bytes.substr(0, num_parsed))) {
+      refuse(400, "a header is folded over several lines");
+    }
     if (error && error != http::error::need_more && !is_failed()) refuse(error, bytes);
     return num_taken;
   }

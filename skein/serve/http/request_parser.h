@@ -3,11 +3,10 @@
 // than this server does.
 //
 //   refused here, not by Beast   Transfer-Encoding other than "chunked", or in HTTP/1.0; a second
-//                                Content-Length, even an equal one; no Host, or several; heads
-//                                that are longer in sum than the limit
-//   accepted                     empty lines before the request line; a header that is folded over
-//                                lines (blanks take the place of the break); extensions of chunks
-//                                and trailers, which are dropped
+//                                Content-Length, even an equal one; no Host, or several; headers
+//                                folded over lines; heads longer in sum than the limit
+//   accepted                     some empty lines before the request line; extensions of chunks and
+//                                trailers, which are dropped
 //
 // Memory   the head, and what came of the body: the string may have twice that reserved
 // Source   RFC 9112, 2.2, 3.2, 5.2, 6.1, 6.3, 7.1

@@ -77,6 +77,9 @@ struct Refusal {
 
 const std::string kChunked = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 
+// nginx 1.22 got 29 of these: it refuses all but two blanks in the request line, lines without
+// carriage returns, absolute targets and expectations. Where this server says 431 it says 400, for
+// TRACE 405, for a method in lower case 400.
 const Refusal kRefusals[] = {
     {"nonsense\r\n\r\n", 400},
     {"GET /\r\n\r\n", 400},                        // HTTP/0.9
@@ -85,6 +88,8 @@ const Refusal kRefusals[] = {
     {"GET / HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n\r\n", 400},
     {"GET  / HTTP/1.1\r\nHost: a\r\n\r\n", 400},
     {"GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400},
+    {"GET / HTTP/1.1\r\nHost: a\r\nX: one\r\n two\r\n\r\n", 400},
+    {"GET / HTTP/1.1\r\nHost: a\r\nX:\r\n\tone\r\nY: 1\r\n\r\n", 400},
     {"GET / HTTP/1.1\r\n Host: a\r\n\r\n", 400},
     {"GET / HTTP/1.1\r\nHost\r\n\r\n", 400},
     {"GET / HTTP/1.1\r\n: a\r\n\r\n", 400},
@@ -123,8 +128,7 @@ const Refusal kRefusals[] = {
     {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 101\r\n\r\n", 413},
     {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
     {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n", 400},
-    {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
-     400},
+    {kChunked.substr(0, kChunked.size() - 2) + "Transfer-Encoding: chunked\r\n\r\n", 400},
     {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 501},
     {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: identity\r\n\r\n", 501},
     {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501},
@@ -208,12 +212,6 @@ TEST(RequestParser, KnowsWhetherTheConnectionStays) {
   EXPECT_FALSE(keeps("GET / HTTP/1.1\r\nHost: a\r\nConnection: x, Close\r\n\r\n"));
   EXPECT_FALSE(keeps("GET / HTTP/1.0\r\n\r\n"));
   EXPECT_TRUE(keeps("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
-}
-
-TEST(RequestParser, AFoldedHeaderIsOneLine) {
-  const RequestParser parser = parsed("GET / HTTP/1.1\r\nHost: a\r\nX: one\r\n  two\r\n\r\n");
-  ASSERT_EQ(parser.state(), State::kDone);
-  EXPECT_EQ(*parser.request().header("X"), "one two");
 }
 
 TEST(RequestTarget, IsAPathAndAQuery) {
