@@ -232,9 +232,6 @@ TEST(TaskRequests, RefuseFunctionsByName) {
                        "folders: copa, hellaswag, ",
                        0),
             0U);
-  EXPECT_EQ(text("mbpp", "utils.doc_to_text"),
-            "task made: doc_to_text: !function utils.doc_to_text of the folder mbpp belongs to a "
-            "task that runs the code that the model writes: it needs --execute");
   EXPECT_EQ(text("race", "preprocess_race.doc_to_text"),
             "task made: document 0: doc_to_text: the document has no column 'article'");
 }
