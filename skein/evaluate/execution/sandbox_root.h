@@ -2,8 +2,8 @@
 // folders of Python, read-only, five devices, and an empty /tmp. Nothing else of this machine: no
 // home, no /etc but the loader's cache, no /proc, no /sys.
 //
-// Errors   none here: a folder that is not there is left out, and a Python that then lacks something
-//          fails in the sandbox's trial
+// Errors   none here: a folder that is not there is left out, and a Python that then lacks
+//          something fails in the sandbox's trial
 #pragma once
 
 #include <string>

@@ -4,12 +4,12 @@
 //                           brier_score
 //   loglikelihood           acc, perplexity
 //   loglikelihood_rolling   word_perplexity, byte_perplexity, bits_per_byte
-//   generate_until          exact_match (with options), bypass; pass_at_k and pass_at_1, functions of
-//                           tasks that run what the model writes (code_metric.h)
+//   generate_until          exact_match (with options), bypass; pass_at_k and pass_at_1, functions
+//                           of tasks that run what the model writes (code_metric.h)
 //
 // Errors   kUnsupported by name: bleu, chrf, chrf++, ter, likelihood, code_eval, hf_evaluate,
-//          other functions of Python, a metric of another type of output, which lm-evaluation-harness
-//          drops; kUsage for options that exact_match does not have
+//          other functions of Python, a metric of another type of output, which
+//          lm-evaluation-harness drops; kUsage for options that exact_match does not have
 // Source   lm_eval/api/metrics.py and task.py of 0.4.13, described by their behaviour
 #pragma once
 

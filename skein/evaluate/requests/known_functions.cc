@@ -51,8 +51,8 @@ constexpr std::array<std::string_view, 14> kSubjects = {
     "physics",   "psychology"};
 
 constexpr std::string_view kFolders =
-    "copa, hellaswag, humaneval, humaneval_infilling, logiqa, mbpp, medqa, mmlu_pro, pubmedqa, race, "
-    "truthfulqa (truthfulqa_mc2), wikitext, winogrande, xwinograd";
+    "copa, hellaswag, humaneval, humaneval_infilling, logiqa, mbpp, medqa, mmlu_pro, pubmedqa, "
+    "race, truthfulqa (truthfulqa_mc2), wikitext, winogrande, xwinograd";
 
 std::vector<Value> of_subject(std::vector<Value> documents, const std::string& subject) {
   std::erase_if(documents, [&](const Value& document) {

@@ -9,6 +9,8 @@
 #include <memory>
 
 #include "skein/base/error.h"
+#include "skein/base/text/json.h"
+#include "skein/evaluate/requests/document_functions.h"
 #include "skein/evaluate/tasks/read_task.h"
 #include "skein/evaluate/yaml/yaml_value.h"
 #include "skein/jinja/values/json_value.h"
@@ -234,6 +236,18 @@ TEST(TaskRequests, RefuseFunctionsByName) {
             0U);
   EXPECT_EQ(text("race", "preprocess_race.doc_to_text"),
             "task made: document 0: doc_to_text: the document has no column 'article'");
+}
+
+// testdata/code.json is made by scripts/goldens/evaluation_code.py.
+TEST(TaskRequests, MbppHasTheExamplesOfItsFile) {
+  const auto folder = std::filesystem::path(__FILE__).parent_path().parent_path();
+  const Json recorded = read_json((folder / "testdata/code.json").string()).at("mbpp_samples");
+  const std::vector<Value> samples = mbpp_samples();
+  ASSERT_EQ(samples.size(), 3U);
+  for (size_t i = 0; i < samples.size(); ++i) {
+    EXPECT_TRUE(equal(samples[i], jinja::json_value(recorded.at(i).dump(), "a sample")))
+        << python_text(samples[i]);
+  }
 }
 
 // The file beside the YAML file decides, not its name.
