@@ -42,7 +42,7 @@ BEGIN {
   read_order("config", "run: .;  .:")
   read_order("data", "learn: tokenizer;  lanes: tokenizer;  tokenizer: corpus;  corpus:")
   read_order("data/tokenizer", ".: sentencepiece;  sentencepiece: folder;  folder: byte_level;  byte_level:")
-  read_order("evaluate", "results: requests;  requests: metrics .;  metrics: tasks .;  tasks: yaml;  yaml:;  documents:;  encode:;  .:")
+  read_order("evaluate", "results: requests execution;  requests: metrics .;  metrics: tasks .;  tasks: yaml;  yaml:;  documents:;  encode:;  execution:;  .:")
   read_order("jinja", ".: syntax;  syntax: library;  library: values;  values:")
   read_order("launch", "node: place;  jobs: .;  place: .;  .:")
   read_order("passes", ".: parallel overlap;  parallel: memory;  overlap: memory;  memory:")

@@ -88,7 +88,7 @@ check_prefetches() {
 # A name that somebody else may have made is opened in one place, which nothing holds up. What is created under
 # a new name (O_EXCL), and a folder, is opened anywhere; else: what lies in /proc and /sys, /dev/null, an output
 # that a person names, and what was looked at before (fasttext_classifier).
-may_open='^skein/(base/(files/(file|open_file|trace_file)|shared/(own_file|partials))|runtime/op_clocks|comm/shared_memory/peer_memory|cli/main|launch/node/crew|prepare/clean/language/fasttext_classifier)\.cc:'
+may_open='^skein/(base/(files/(file|open_file|trace_file)|shared/(own_file|partials))|runtime/op_clocks|comm/shared_memory/peer_memory|cli/main|launch/node/crew|prepare/clean/language/fasttext_classifier|evaluate/execution/(confined_process|python_sandbox))\.cc:'
 may_lock='^skein/(base/shared/(file_lock|partials)|ops/cuda/algorithm_cache)\.cc:'
 check_opens() {
   local programs=()

@@ -134,5 +134,74 @@ TEST(Eval, WhatIsWrongIsNamedBeforeTheModelIsAsked) {
   refused(job().arguments("lost"), 1, "data set nowhere/at_all: not on this machine");
 }
 
+// The programs of a task: a comment, which the model continues to the end of its line, and a test
+// of each document's own. The functions are those of humaneval's folder.
+class CodeJob {
+ public:
+  CodeJob() {
+    job().write("tasks/humaneval/code.yaml",
+                "task: code\ndataset_path: programs\noutput_type: generate_until\n"
+                "test_split: test\nunsafe_code: true\nrepeats: 3\n"
+                "doc_to_text: \"{{prompt}}\"\ndoc_to_target: \"{{test}}\"\n"
+                "generation_kwargs: {until: [\"\\n\"], max_gen_toks: 4, do_sample: true, "
+                "temperature: 0.7}\n"
+                "metric_list:\n- metric: !function utils.pass_at_k\n  aggregation: mean\n"
+                "  higher_is_better: true\n  k: [1, 3]\n"
+                "filter_list:\n- name: create_test\n  filter:\n  - function: custom\n"
+                "    filter_fn: !function utils.build_predictions\n");
+    job().write("data/programs/test.jsonl",
+                "{\"prompt\": \"# words\", \"test\": \"assert 1 + 1 == 2\"}\n"
+                "{\"prompt\": \"# words\", \"test\": \"assert 1 + 1 == 3\"}\n"
+                "{\"prompt\": \"# words\", \"test\": \"import os; os.stat('/etc/passwd')\"}\n"
+                "{\"prompt\": \"# words\", \"test\": \"x = 1\"}\n");
+  }
+};
+
+TEST(Eval, ProgramsRunIfTheyAreAllowedTo) {
+  const CodeJob code;
+  const Outcome refused = run_skein(job().arguments("code"));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("task code runs the programs that the model writes"));
+  EXPECT_THAT(refused.err, HasSubstr("add --execute to allow it"));
+
+  const fs::path out = job().folder / "code";
+  const Outcome outcome = run_skein(job().arguments(
+      "code", {"--confirm_run_unsafe_code", "--out", out.string(), "--log-samples", "--json"}));
+  if (outcome.exit_code != 0) {
+    EXPECT_THAT(outcome.err, HasSubstr("programs of the model run in namespaces alone"));
+    GTEST_SKIP() << outcome.err;
+  }
+  const OrderedJson json = OrderedJson::parse(outcome.out);
+  const OrderedJson& scores = json.at("results").at("code");
+  EXPECT_EQ(scores.at("pass@1,create_test"), 0.5);
+  EXPECT_EQ(scores.at("pass@3,create_test"), 0.5);
+  EXPECT_NEAR(scores.at("pass@1_stderr,create_test").get<double>(), 0.2887, 1e-4);
+  EXPECT_EQ(json.at("higher_is_better").at("code").at("pass@1"), true);
+  const std::vector<OrderedJson> samples = samples_of(out, "code");
+  ASSERT_EQ(samples.size(), 4u);
+  EXPECT_EQ(samples[0].at("metrics"), (OrderedJson{"pass@1", "pass@3"}));
+  EXPECT_EQ(samples[0].at("pass@1"), 1.0);
+  EXPECT_EQ(samples[0].at("programs"), (OrderedJson{"passed", "passed", "passed"}));
+  ASSERT_EQ(samples[0].at("resps").at(0).size(), 3u);
+  EXPECT_EQ(samples[0].at("filtered_resps").at(0).at(2),
+            "# words" + samples[0].at("resps").at(0).at(2).get<std::string>());
+  EXPECT_EQ(samples[1].at("pass@3"), 0.0);
+  EXPECT_THAT(samples[1].at("programs").at(0), "failed: AssertionError: ");
+  EXPECT_THAT(samples[2].at("programs").at(0).get<std::string>(), HasSubstr("FileNotFoundError"));
+}
+
+TEST(Eval, ProgramsNeedEnoughAnswers) {
+  const CodeJob code;
+  std::string text = "include: code.yaml\ntask: few\nrepeats: 2\n";
+  job().write("tasks/humaneval/few.yaml", text);
+  const Outcome outcome = run_skein(job().arguments("few", {"--execute"}));
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("task few: pass@3 needs 3 answers to a document, and repeats "
+                                     "is 2"));
+  const Outcome idle = run_skein(job().arguments("say", {"--execute"}));
+  EXPECT_EQ(idle.exit_code, 0);
+  EXPECT_THAT(idle.err, HasSubstr("--execute has no effect: no task runs programs"));
+}
+
 }  // namespace
 }  // namespace skein

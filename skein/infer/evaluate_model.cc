@@ -4,6 +4,7 @@
 
 #include "skein/base/error.h"
 #include "skein/evaluate/documents/dataset.h"
+#include "skein/evaluate/results/code_scores.h"
 #include "skein/evaluate/tasks/generation_settings.h"
 #include "skein/infer/task_answers.h"
 #include "skein/weights/generation_defaults.h"
@@ -20,8 +21,19 @@ struct PreparedTask {
   int64_t num_fewshot = 0;
 };
 
+bool executes(const TaskConfig& task) { return task.unsafe_code || runs_programs(task); }
+
+void check_execution(const TaskConfig& task, bool may_execute) {
+  if (may_execute || !executes(task)) return;
+  fail(ErrorCode::kUsage,
+       "task {} runs the programs that the model writes, with python3, in namespaces of their own "
+       "without network and files of this machine: add --execute to allow it",
+       task.task);
+}
+
 PreparedTask prepared(std::shared_ptr<const TaskConfig> config, const EvaluateOptions& options) {
   check_scoring(*config);
+  check_execution(*config, options.execute);
   if (config->output_type == OutputType::kGenerateUntil) generation_settings(*config);
   const Dataset dataset({config->dataset_path, config->dataset_name, config->dataset_kwargs},
                         options.data_folders);
@@ -61,7 +73,16 @@ Evaluation evaluate_model(const ModelSource& source, const Tokenizer& tokenizer,
                           const EvaluateNote& note) {
   const int64_t max_length = length_of(source, options.max_length);
   std::vector<PreparedTask> tasks;
-  for (const auto& config : tasks_of(asked)) tasks.push_back(prepared(config, options));
+  ScoringOptions scoring = options.scoring;
+  for (const auto& config : tasks_of(asked)) {
+    tasks.push_back(prepared(config, options));
+    if (scoring.sandbox == nullptr && executes(*config)) {
+      scoring.sandbox = std::make_shared<const PythonSandbox>();
+    }
+  }
+  if (options.execute && scoring.sandbox == nullptr) {
+    note("--execute has no effect: no task runs programs");
+  }
 
   TextEngine engine(source, device, engine_options(options, max_length));
   TextEncoder encoder(tokenizer, max_length);
@@ -87,7 +108,7 @@ Evaluation evaluate_model(const ModelSource& source, const Tokenizer& tokenizer,
                       "beginning",
                       at.task, encoder.num_cut() - num_cut, max_length));
     }
-    TaskScores scores = score_task(task.config, task.requests, answers, options.scoring);
+    TaskScores scores = score_task(task.config, task.requests, answers, scoring);
     scores.num_documents = task.num_documents;
     scores.num_fewshot = task.num_fewshot;
     evaluation.tasks.push_back(std::move(scores));

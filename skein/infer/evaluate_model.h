@@ -3,7 +3,8 @@
 // Order     all data sets are read, and all tasks checked, before the first request
 // Numbers   computed in `dtype`, fp32 unless set, whatever the weights are stored as
 // Memory    the engine's (engine.h) with a cache of 256 MiB or one text, and the documents
-// Errors    those of the tasks, their data, and requests; each names the task
+// Errors    those of the tasks, their data, and requests; each names the task. kUsage for a task
+//           that runs what the model writes, without `execute`; those of PythonSandbox with it
 #pragma once
 
 #include <filesystem>
@@ -25,6 +26,7 @@ struct EvaluateOptions {
   RequestOptions requests;
   ScoringOptions scoring;
   DType dtype = DType::kF32;
+  bool execute = false;    // run the programs that the model writes, of tasks that score these
   int64_t max_length = 0;  // positions; 0: all that the model is meant for
 };
 

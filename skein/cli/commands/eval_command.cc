@@ -1,5 +1,6 @@
 // skein eval MODEL --tasks NAMES [--include-path DIR] [--data DIR] [--num-fewshot N] [--limit N]
-//                  [--log-samples] [--max-length N] [--precision f32|bf16] [--out DIR] [--json]
+//                  [--log-samples] [--execute] [--max-length N] [--precision f32|bf16] [--out DIR]
+//                  [--json]
 #include <fmt/format.h>
 
 #include <chrono>
@@ -179,6 +180,10 @@ void add_eval_command(CLI::App& app, CommandContext& context) {
           ->check(number_from(0));
   command->add_flag("--log-samples,--log_samples", options->evaluate.scoring.log_samples,
                     "write what was asked and answered, a file a task");
+  command->add_flag("--execute,--confirm_run_unsafe_code,--confirm-run-unsafe-code",
+                    options->evaluate.execute,
+                    "run the programs that the model writes (humaneval, mbpp), isolated: needs "
+                    "python3 and user namespaces");
   command
       ->add_option("--max-length,--max_length", options->evaluate.max_length,
                    "tokens that the model is given at most; default: all that it is meant for")

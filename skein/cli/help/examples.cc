@@ -62,7 +62,8 @@ constexpr Examples kExamples[] = {
      "curl http://127.0.0.1:8000/v1/completions -d '{\"prompt\": \"Once\", \"max_tokens\": 32}'"},
     {"eval",
      "skein eval hf --tasks hellaswag,arc_easy --data data\n"
-     "skein eval runs/mine --tasks mmlu --num-fewshot 5 --data data --out results --log-samples"},
+     "skein eval runs/mine --tasks mmlu --num-fewshot 5 --data data --out results --log-samples\n"
+     "skein eval hf --tasks humaneval,mbpp --data data --execute"},
     {"score",
      "echo '[[1, 15043, 3186]]' > tokens.json\n"
      "skein score --model hf --tokens tokens.json\n"

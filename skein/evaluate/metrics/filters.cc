@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "skein/base/error.h"
+#include "skein/evaluate/metrics/code_metric.h"
 #include "skein/evaluate/metrics/filter_steps.h"
 #include "skein/jinja/values/budget.h"
 #include "skein/jinja/values/text.h"
@@ -61,6 +62,7 @@ FilterStep made(const std::string& function, const Options& options, const std::
   if (function == "regex_pos") return regex_pos_step(options);
   if (function == "multi_choice_regex") return multi_choice_step(options);
   if (function == "map") return map_step(options);
+  if (function == "custom") return code_step(options);
   if (function == "take_first_k") return take_first_k_step(options);
   if (function == "take_first") return without_options(options, first_answer);
   if (function == "majority_vote") return without_options(options, majority);

@@ -5,11 +5,12 @@
 //   regex_pos                   the second members of ('token', 'TAG') pairs
 //   remove_whitespace, lowercase, uppercase, map
 //   take_first, take_first_k, majority_vote
+//   custom                      functions that make a program of an answer (code_metric.h)
 //
 // A document has a list of answers. A filter gives a list, or from take_first on one answer; a
 // filter after it sees the answer's characters, as in Python.
 //
-// Errors   kUnsupported for custom, decontaminate, format_span, functions and other names;
+// Errors   kUnsupported for decontaminate, format_span, functions and other names;
 //          kUsage for options that are none; kInvalid for an answer with which Python stops, such
 //          as a group_select beyond the matches. All name the filter and the step.
 // Threads  apply may run on several at once

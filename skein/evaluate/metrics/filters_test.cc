@@ -86,7 +86,7 @@ TEST(AnswerFilter, TakesTheFirstAnswerByDefault) {
 
 TEST(AnswerFilter, NamesTheFilterTheStepAndTheExpression) {
   const auto step = [](const char* function) { return Json{{"function", function}}; };
-  for (const char* const name : {"custom", "decontaminate", "format_span", "arg_max"}) {
+  for (const char* const name : {"decontaminate", "format_span", "arg_max"}) {
     EXPECT_NE(message_of(Json::array({step(name)}), Json::array({"a"}))
                   .find(fmt::format("filter made: step 1, {}, is not supported", name)),
               std::string::npos)

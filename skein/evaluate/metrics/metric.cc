@@ -81,13 +81,20 @@ std::vector<std::string> names_of(const jinja::Value& options) {
   return names;
 }
 
+ScoredMetric make_code_metric(const MetricConfig& config, OutputType type) {
+  ScoredMetric metric;
+  metric.name = config.name;
+  metric.code = code_metric(config);
+  if (type != OutputType::kGenerateUntil) refuse_metric(config.name, type);
+  metric.aggregation = config.aggregation.empty() ? "mean" : config.aggregation;
+  check_aggregation(metric.aggregation, metric.name);
+  metric.higher_is_better = config.higher_is_better.value_or(true);
+  return metric;
+}
+
 }  // namespace
 
 ScoredMetric make_metric(const MetricConfig& config, OutputType type) {
-  if (!config.function.is_undefined()) {
-    fail(ErrorCode::kUnsupported, "the metric {} is a function of Python, which is not supported",
-         config.name);
-  }
   if (!config.aggregation_function.is_undefined()) {
     fail(ErrorCode::kUnsupported,
          "the aggregation of the metric {} is a function of Python, which is not supported",
@@ -97,6 +104,7 @@ ScoredMetric make_metric(const MetricConfig& config, OutputType type) {
     fail(ErrorCode::kUnsupported,
          "the metric {} has hf_evaluate, which loads a program: it is not supported", config.name);
   }
+  if (!config.function.is_undefined()) return make_code_metric(config, type);
   const Known* found = nullptr;
   for (const Known& known : known_metrics()) {
     if (known.name != config.name) continue;

@@ -4,17 +4,20 @@
 //                           brier_score
 //   loglikelihood           acc, perplexity
 //   loglikelihood_rolling   word_perplexity, byte_perplexity, bits_per_byte
-//   generate_until          exact_match (with options), bypass
+//   generate_until          exact_match (with options), bypass; pass_at_k and pass_at_1, functions
+//                           of tasks that run what the model writes (code_metric.h)
 //
 // Errors   kUnsupported by name: bleu, chrf, chrf++, ter, likelihood, code_eval, hf_evaluate,
-//          functions of Python, a metric of another type of output, which lm-evaluation-harness
-//          drops; kUsage for options that exact_match does not have
+//          other functions of Python, a metric of another type of output, which
+//          lm-evaluation-harness drops; kUsage for options that exact_match does not have
 // Source   lm_eval/api/metrics.py and task.py of 0.4.13, described by their behaviour
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "skein/evaluate/metrics/code_metric.h"
 #include "skein/evaluate/metrics/python_regex.h"
 #include "skein/evaluate/tasks/task_config.h"
 
@@ -35,6 +38,7 @@ struct ScoredMetric {
   std::string aggregation;  // a name of aggregate.h
   bool higher_is_better = true;
   ExactMatchOptions exact_match;             // of exact_match of generate_until
+  std::optional<CodeMetric> code;            // of pass_at_k and pass_at_1
   std::vector<std::string> ignored_options;  // without effect, as in lm-evaluation-harness
 };
 

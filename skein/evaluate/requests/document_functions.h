@@ -35,6 +35,9 @@ jinja::Value race_text(const jinja::Value& document);
 jinja::Value race_target(const jinja::Value& document);
 jinja::Value race_choice(const jinja::Value& document);
 
+// mbpp_samples.cc: the documents of its examples.
+std::vector<jinja::Value> mbpp_samples();
+
 // exam_functions.cc
 jinja::Value logiqa_text(const jinja::Value& document);
 jinja::Value logiqa_target(const jinja::Value& document);

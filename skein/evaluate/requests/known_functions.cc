@@ -7,7 +7,7 @@
 
 #include "skein/base/error.h"
 #include "skein/evaluate/requests/document_functions.h"
-#include "skein/evaluate/requests/known_files.h"
+#include "skein/evaluate/tasks/known_files.h"
 #include "skein/evaluate/tasks/task_config.h"
 
 namespace skein {
@@ -51,8 +51,8 @@ constexpr std::array<std::string_view, 14> kSubjects = {
     "physics",   "psychology"};
 
 constexpr std::string_view kFolders =
-    "copa, hellaswag, logiqa, medqa, mmlu_pro, pubmedqa, race, truthfulqa (truthfulqa_mc2), "
-    "wikitext, winogrande, xwinograd";
+    "copa, hellaswag, humaneval, humaneval_infilling, logiqa, mbpp, medqa, mmlu_pro, pubmedqa, "
+    "race, truthfulqa (truthfulqa_mc2), wikitext, winogrande, xwinograd";
 
 std::vector<Value> of_subject(std::vector<Value> documents, const std::string& subject) {
   std::erase_if(documents, [&](const Value& document) {
@@ -66,12 +66,6 @@ std::vector<Value> of_subject(std::vector<Value> documents, const std::string& s
 void refuse_function(const Value& field, const std::string& task, const std::string& key) {
   const std::string folder = folder_of(field);
   const std::string name = function_name(field).value_or("");
-  if (folder == "humaneval" || folder == "mbpp") {
-    fail(ErrorCode::kUnsupported,
-         "task {}: {}: !function {} of the folder {} belongs to a task that runs the code that the "
-         "model writes: it needs --execute",
-         task, key, name, folder);
-  }
   if (known_file(field).is_changed) {
     fail(ErrorCode::kUnsupported,
          "task {}: {}: {} is another file than the one of that name whose functions are built in "
@@ -112,6 +106,12 @@ SplitFunction split_function(const Value& field, const std::string& task, const 
     };
   }
   refuse_function(field, task, key);
+}
+
+std::vector<Value> samples_function(const Value& field, const std::string& task) {
+  if (known_file(field).folder == "mbpp" && called_name(field) == "list_fewshot_samples")
+    return mbpp_samples();
+  refuse_function(field, task, "fewshot_config.samples");
 }
 
 ResultsFunction results_function(const Value& field, const std::string& task) {

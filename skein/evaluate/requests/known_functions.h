@@ -4,8 +4,8 @@
 //
 // Errors   kUnsupported: "task NAME: KEY: !function FILE.NAME of the folder FOLDER is Python ...",
 //          with the folders whose functions are built in; or that the file is not that of 0.4.13.
-//          Of tasks that run the model's code (humaneval, mbpp): "needs --execute". The functions
-//          themselves: kInvalid or kNotFound for a document that is not as its data set has it
+//          The functions themselves: kInvalid or kNotFound for a document that is not as its data
+//          set has it
 // Source   lm-evaluation-harness 0.4.13, tasks/*
 #pragma once
 
@@ -33,6 +33,8 @@ DocumentFunction document_function(const jinja::Value& field, const std::string&
                                    const std::string& key);
 SplitFunction split_function(const jinja::Value& field, const std::string& task,
                              const std::string& key);
+// The few-shot documents that a function gives.
+std::vector<jinja::Value> samples_function(const jinja::Value& field, const std::string& task);
 // kNone for an undefined field.
 ResultsFunction results_function(const jinja::Value& field, const std::string& task);
 // Refuses `field` by name, as the functions above refuse a function that they do not know.

@@ -140,8 +140,8 @@ void TaskRequests::read_examples(std::vector<Value> examples) {
   } else if (!samples.is(Kind::kCallable)) {
     fail(ErrorCode::kInvalid, "task {}: fewshot_config.samples is a {}; expected a list of dicts",
          config_.task, type_name(samples));
-  } else if (examples.empty()) {
-    refuse_function(samples, config_.task, "fewshot_config.samples");
+  } else {
+    examples = samples_function(samples, config_.task);
   }
   check_documents(examples, config_, "few-shot document");
   sampler_.emplace(few.sampler, std::move(examples), options_.seed, config_.task);

@@ -9,6 +9,8 @@
 #include <memory>
 
 #include "skein/base/error.h"
+#include "skein/base/text/json.h"
+#include "skein/evaluate/requests/document_functions.h"
 #include "skein/evaluate/tasks/read_task.h"
 #include "skein/evaluate/yaml/yaml_value.h"
 #include "skein/jinja/values/json_value.h"
@@ -232,11 +234,20 @@ TEST(TaskRequests, RefuseFunctionsByName) {
                        "folders: copa, hellaswag, ",
                        0),
             0U);
-  EXPECT_EQ(text("mbpp", "utils.doc_to_text"),
-            "task made: doc_to_text: !function utils.doc_to_text of the folder mbpp belongs to a "
-            "task that runs the code that the model writes: it needs --execute");
   EXPECT_EQ(text("race", "preprocess_race.doc_to_text"),
             "task made: document 0: doc_to_text: the document has no column 'article'");
+}
+
+// testdata/code.json is made by scripts/goldens/evaluation_code.py.
+TEST(TaskRequests, MbppHasTheExamplesOfItsFile) {
+  const auto folder = std::filesystem::path(__FILE__).parent_path().parent_path();
+  const Json recorded = read_json((folder / "testdata/code.json").string()).at("mbpp_samples");
+  const std::vector<Value> samples = mbpp_samples();
+  ASSERT_EQ(samples.size(), 3U);
+  for (size_t i = 0; i < samples.size(); ++i) {
+    EXPECT_TRUE(equal(samples[i], jinja::json_value(recorded.at(i).dump(), "a sample")))
+        << python_text(samples[i]);
+  }
 }
 
 // The file beside the YAML file decides, not its name.

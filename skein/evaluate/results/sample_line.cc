@@ -98,7 +98,8 @@ Value answer_text(const ScoredAnswer& answer, bool is_rolling) {
 
 std::string sample_line(const TaskConfig& task, const DocumentAnswers& document,
                         const Value& answer, const std::string& filter,
-                        const std::vector<MetricScore>& scores) {
+                        const std::vector<MetricScore>& scores,
+                        const std::vector<ProgramResult>& programs) {
   const bool is_rolling = task.output_type == OutputType::kRolling;
   std::vector<Value> answers, filtered;
   for (const ScoredAnswer& scored : document.scored) {
@@ -128,6 +129,9 @@ std::string sample_line(const TaskConfig& task, const DocumentAnswers& document,
   line.add("prompt_hash", text(sha256_text(is_rolling ? first.continuation : first.context)));
   line.add("target_hash", text(sha256_text(target)));
   for (const MetricScore& score : scores) line.add(score.metric, value_of(score.score));
+  std::vector<Value> endings;
+  for (const ProgramResult& program : programs) endings.push_back(text(program.reason));
+  if (!programs.empty()) line.add("programs", Value::list(std::move(endings)));
   return python_json(line.made());
 }
 

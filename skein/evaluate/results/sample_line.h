@@ -1,7 +1,8 @@
 // A line of samples_TASK_DATE.jsonl: one document, what was asked, answered and scored.
 //
 // Format   doc_id, doc, target, arguments, resps, filtered_resps, filter, metrics, doc_hash,
-//          prompt_hash, target_hash (SHA-256), and a key for each metric
+//          prompt_hash, target_hash (SHA-256), and a key for each metric. Of programs that ran,
+//          then `programs`: how each ended, which lm-evaluation-harness does not write
 // Source   lm-evaluation-harness 0.4.13, evaluator.py, loggers/evaluation_tracker.py
 #pragma once
 
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "skein/evaluate/execution/python_sandbox.h"
 #include "skein/evaluate/metrics/score.h"
 #include "skein/evaluate/results/document_answers.h"
 #include "skein/jinja/values/value.h"
@@ -18,7 +20,8 @@ namespace skein {
 // `answer`: what the filter made of a generated text.
 std::string sample_line(const TaskConfig& task, const DocumentAnswers& document,
                         const jinja::Value& answer, const std::string& filter,
-                        const std::vector<MetricScore>& scores);
+                        const std::vector<MetricScore>& scores,
+                        const std::vector<ProgramResult>& programs = {});
 
 // json.dumps(value, ensure_ascii=False); functions are their names. `indent`: of a level, 0: one
 // line.

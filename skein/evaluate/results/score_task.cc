@@ -11,6 +11,7 @@
 #include "skein/evaluate/metrics/filters.h"
 #include "skein/evaluate/metrics/metric.h"
 #include "skein/evaluate/requests/answers.h"
+#include "skein/evaluate/results/code_scores.h"
 #include "skein/evaluate/results/sample_line.h"
 
 namespace skein {
@@ -114,13 +115,20 @@ std::vector<Value> samples_of(const std::vector<DocumentAnswers>& documents) {
   return samples;
 }
 
+// Whether a score of this name is of the metric.
+bool gives(const ScoredMetric& metric, const std::string& score) {
+  if (!metric.code) return metric.name == score;
+  return std::any_of(metric.code->scores.begin(), metric.code->scores.end(),
+                     [&](const CodeMetric::Score& one) { return one.name == score; });
+}
+
 void add_aggregates(const std::string& filter, const TaskScorer& scorer,
                     const std::vector<std::pair<std::string, std::vector<Score>>>& by_metric,
                     const ScoringOptions& options, TaskScores& made) {
   for (const auto& named : by_metric) {
     const auto metric =
         std::find_if(scorer.metrics().begin(), scorer.metrics().end(),
-                     [&](const ScoredMetric& known) { return known.name == named.first; });
+                     [&](const ScoredMetric& known) { return gives(known, named.first); });
     const bool is_known = metric != scorer.metrics().end();
     const Aggregate aggregate =
         aggregate_scores(named.first, is_known ? metric->aggregation : "mean", named.second,
@@ -168,10 +176,23 @@ void add_group_metric(const AggregateMetric& wanted, const std::string& filter,
   made.scores.push_back({wanted.metric, filter, mean.value, mean.standard_error, higher_is_better});
 }
 
+// Each document has `repeats` answers.
+void check_repeats(const TaskConfig& task) {
+  for (const ScoredMetric& metric : make_metrics(task.metrics, task.output_type)) {
+    for (const CodeMetric::Score& score : metric.code->scores) {
+      if (score.k <= task.repeats) continue;
+      fail(ErrorCode::kInvalid,
+           "task {}: {} needs {} answers to a document, and repeats is {}: set `repeats`, or a "
+           "smaller k",
+           task.task, score.name, score.k, task.repeats);
+    }
+  }
+}
+
 }  // namespace
 
 void check_scoring(const TaskConfig& task) {
-  make_metrics(task.metrics, task.output_type);
+  if (runs_programs(task)) check_repeats(task);
   filters_of(task);
   if (!generates(task) && !task.filters.empty()) {
     fail(ErrorCode::kUnsupported,
@@ -185,17 +206,25 @@ TaskScores score_task(std::shared_ptr<const TaskConfig> task, const TaskRequests
   TaskScores made;
   made.num_evaluated = std::ssize(documents);
   const TaskScorer scorer(*task, requests);
+  const bool is_code = runs_programs(*task);
+  if (is_code && options.sandbox == nullptr) {
+    fail(ErrorCode::kInternal, "task {}: there is no sandbox for its programs", task->task);
+  }
   std::vector<Value> values;
   for (const DocumentAnswers& document : documents) values.push_back(document.asked.values);
   for (const AnswerFilter& filter : filters_of(*task)) {
     std::vector<Value> answers(documents.size());
     if (generates(*task)) answers = filter.apply(samples_of(documents), values);
+    std::vector<std::vector<ProgramResult>> results(documents.size());
+    if (is_code) results = run_answers(documents, answers, *options.sandbox, options.num_threads);
     std::vector<std::pair<std::string, std::vector<Score>>> by_metric;
     for (size_t i = 0; i < documents.size(); ++i) {
-      const std::vector<MetricScore> scores = scorer.scores_of(documents[i], answers[i]);
+      const std::vector<MetricScore> scores = is_code ? score_programs(results[i], scorer.metrics())
+                                                      : scorer.scores_of(documents[i], answers[i]);
       append(scores, by_metric);
       if (options.log_samples) {
-        made.samples.push_back(sample_line(*task, documents[i], answers[i], filter.name(), scores));
+        made.samples.push_back(
+            sample_line(*task, documents[i], answers[i], filter.name(), scores, results[i]));
       }
     }
     add_aggregates(filter.name(), scorer, by_metric, options, made);

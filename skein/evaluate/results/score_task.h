@@ -4,8 +4,10 @@
 // Source   lm-evaluation-harness 0.4.13, evaluator.py, evaluator_utils.py, api/group.py
 #pragma once
 
+#include <memory>
 #include <vector>
 
+#include "skein/evaluate/execution/python_sandbox.h"
 #include "skein/evaluate/results/document_answers.h"
 #include "skein/evaluate/results/evaluation.h"
 
@@ -15,6 +17,7 @@ struct ScoringOptions {
   bool log_samples = false;
   int64_t bootstrap_rounds = 100'000;
   int num_threads = 1;
+  std::shared_ptr<const PythonSandbox> sandbox;  // of tasks that run what the model writes
 };
 
 // Refuses by name a task whose answers nothing here can score, before a model is asked.

@@ -1,4 +1,4 @@
-#include "skein/evaluate/requests/known_files.h"
+#include "skein/evaluate/tasks/known_files.h"
 
 #include <filesystem>
 #include <span>
@@ -17,7 +17,10 @@ struct Row {
 constexpr Row kFiles[] = {
     {"copa", "utils", "97e3da11bdcafe54589029cb637b11c9"},
     {"hellaswag", "utils", "6c2dc836c9fd6fbaea97852477b34767"},
+    {"humaneval", "utils", "e55b283a4e85186aa80e7da70438a602"},
+    {"humaneval_infilling", "utils", "626560322080f358edda3a2712100735"},
     {"logiqa", "utils_logiqa", "d51a4c170868e1fc9fa143aff5692da6"},
+    {"mbpp", "utils", "5137d3135043804581fb4b05db22972e"},
     {"medqa", "preprocess_medqa", "12cceff486dbea54e42b98d40af12742"},
     {"mmlu_pro", "utils", "2886c21467ededcc3d7a9b634b5c60e1"},
     {"pubmedqa", "preprocess_pubmedqa", "66eec1d82f23ddb7ad0f592721491564"},
