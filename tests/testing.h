@@ -101,6 +101,7 @@ class SkeinProcess {
 
   void send(int signal) { ::kill(pid_, signal); }
   pid_t pid() const { return pid_; }
+  std::string error_so_far() const { return read_file(output("err")); }
 
   // Its end; after `timeout_s` it is killed and the test fails.
   Outcome wait(double timeout_s = 600) {

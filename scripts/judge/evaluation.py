@@ -97,6 +97,7 @@ def skein_results(options, out):
                "--log-samples", "--limit", str(options.limit)]
     if options.execute:
         command.append("--execute")
+    command += ["--apply-chat-template"] if options.apply_chat_template else []
     if options.num_fewshot is not None:
         command += ["--num-fewshot", str(options.num_fewshot)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -138,6 +139,7 @@ def main():
     parser.add_argument("--execute", action="store_true")
     parser.add_argument("--skein", default=str(Path(__file__).resolve().parents[2] / "build" / "skein"))
     parser.add_argument("--through-server", action="store_true")
+    parser.add_argument("--apply-chat-template", action="store_true")
     options = parser.parse_args()
 
     begun = time.monotonic()

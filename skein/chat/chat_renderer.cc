@@ -74,11 +74,13 @@ jinja::Rendered ChatRenderer::render_turns(const Conversation& conversation, siz
 }
 
 std::string ChatRenderer::prompt(std::string_view object, const std::string& where,
-                                 const std::tm& now) const {
+                                 const PromptOptions& options) const {
   const Conversation conversation = conversation_of(object, where);
-  jinja::RenderOptions options = render_options_;
-  options.now = now;
-  return render_turns(conversation, conversation.messages.size(), true, options).text;
+  jinja::RenderOptions render_options = render_options_;
+  render_options.now = options.now;
+  return render_turns(conversation, conversation.messages.size(), options.begins_turn,
+                      render_options)
+      .text;
 }
 
 RenderedChat ChatRenderer::render(std::string_view object, const std::string& where) const {

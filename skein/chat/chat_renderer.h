@@ -42,9 +42,12 @@ class ChatRenderer {
   explicit ChatRenderer(ChatOptions options);
 
   RenderedChat render(std::string_view object, const std::string& where) const;
-  // The conversation with what begins the assistant's next turn behind it; `now`: what strftime_now
-  // of the template goes by.
-  std::string prompt(std::string_view object, const std::string& where, const std::tm& now) const;
+  struct PromptOptions {
+    std::tm now{};            // what strftime_now of the template goes by
+    bool begins_turn = true;  // what begins the assistant's next turn stands at the end
+  };
+  std::string prompt(std::string_view object, const std::string& where,
+                     const PromptOptions& options) const;
 
   const ChatOptions& options() const { return options_; }
   bool has_generation() const { return template_.has_generation(); }

@@ -6,6 +6,7 @@
 #include "skein/evaluate/documents/dataset.h"
 #include "skein/evaluate/results/code_scores.h"
 #include "skein/evaluate/tasks/generation_settings.h"
+#include "skein/infer/chat_prompts.h"
 #include "skein/infer/task_answers.h"
 #include "skein/weights/generation_defaults.h"
 
@@ -68,10 +69,13 @@ int64_t length_of(const ModelSource& source, int64_t wanted) {
 }  // namespace
 
 Evaluation evaluate_model(const ModelSource& source, const Tokenizer& tokenizer, Device& device,
-                          const std::vector<TaskNode>& asked, const EvaluateOptions& options,
+                          const std::vector<TaskNode>& asked, EvaluateOptions options,
                           const std::function<void(const EvaluateProgress&)>& progress,
                           const EvaluateNote& note) {
   const int64_t max_length = length_of(source, options.max_length);
+  if (options.apply_chat_template) {
+    options.requests.chat_template = chat_prompts(source.tokenizer(), note);
+  }
   std::vector<PreparedTask> tasks;
   ScoringOptions scoring = options.scoring;
   for (const auto& config : tasks_of(asked)) {
@@ -109,6 +113,12 @@ Evaluation evaluate_model(const ModelSource& source, const Tokenizer& tokenizer,
                       at.task, encoder.num_cut() - num_cut, max_length));
     }
     TaskScores scores = score_task(task.config, task.requests, answers, scoring);
+    if (const int64_t num = scores.num_without_right_choice; num > 0) {
+      note(
+          fmt::format("task {}: the target of {} of {} documents is none of their choices: they "
+                      "count as wrong; is doc_to_target right?",
+                      at.task, num, scores.num_evaluated));
+    }
     scores.num_documents = task.num_documents;
     scores.num_fewshot = task.num_fewshot;
     evaluation.tasks.push_back(std::move(scores));

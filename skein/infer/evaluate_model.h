@@ -25,6 +25,7 @@ struct EvaluateOptions {
   std::vector<std::filesystem::path> data_folders;
   RequestOptions requests;
   ScoringOptions scoring;
+  bool apply_chat_template = false;  // that of the model's tokenizer
   DType dtype = DType::kF32;
   bool execute = false;    // run the programs that the model writes, of tasks that score these
   int64_t max_length = 0;  // positions; 0: all that the model is meant for
@@ -40,7 +41,7 @@ struct EvaluateProgress {
 using EvaluateNote = std::function<void(const std::string&)>;
 
 Evaluation evaluate_model(const ModelSource& source, const Tokenizer& tokenizer, Device& device,
-                          const std::vector<TaskNode>& asked, const EvaluateOptions& options,
+                          const std::vector<TaskNode>& asked, EvaluateOptions options,
                           const std::function<void(const EvaluateProgress&)>& progress,
                           const EvaluateNote& note);
 

@@ -219,7 +219,7 @@ void ApiServer::chat(const HttpRequest& request, const Reply& reply) {
   Asked made;
   made.prompt_field = "messages";
   try {
-    const std::string text = served->chat()->prompt(asked.messages, "messages", now());
+    const std::string text = served->chat()->prompt(asked.messages, "messages", {.now = now()});
     Asked::Prompt& prompt = made.prompts.emplace_back();
     prompt.tokens = tokens_with_bos(served->tokenizer(), text);
   } catch (const Error& error) {

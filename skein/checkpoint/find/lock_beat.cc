@@ -216,6 +216,14 @@ class LockBeat::Beating {
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it may just be written
     }
+    std::error_code ignored;
+    if (!fs::exists(path_.parent_path(), ignored)) {
+      make_folders(path_.parent_path());
+      log::warn(
+          "{} was removed while this process used it: it was made again, and the checkpoints that "
+          "it held are gone",
+          path_.parent_path().string());
+    }
     log::warn("{} was removed or emptied while this process used the folder: it was written again",
               path_.string());
     write_lock(path_, own_);

@@ -3,6 +3,7 @@
 //                  [--json]
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <sstream>
@@ -102,8 +103,11 @@ int evaluate(EvalArguments& arguments) {
          "{} has no tokenizer: expected a tokenizer.model or tokenizer.json in it",
          source.path().string());
   }
-  const TaskIndex index(task_folders(paths_of(arguments.include_paths)));
-  const std::vector<TaskNode> asked = TaskLoader(index).load(names_of(arguments.tasks));
+  const std::vector<std::string> names = names_of(arguments.tasks);
+  const bool are_all_files = std::all_of(
+      names.begin(), names.end(), [](const std::string& name) { return name.ends_with(".yaml"); });
+  const TaskIndex index(task_folders(paths_of(arguments.include_paths), are_all_files));
+  const std::vector<TaskNode> asked = TaskLoader(index).load(names);
   check_tasks_are_apart(asked);
   if (!index.notes().empty()) {
     log::warn("{} task files are passed over; the first: {}", index.notes().size(),
@@ -192,6 +196,14 @@ void add_eval_command(CLI::App& app, CommandContext& context) {
       ->check(CLI::IsMember({"f32", "bf16"}).description(""));
   command->add_option("--fewshot-seed,--fewshot_seed", options->evaluate.requests.seed,
                       "of the draw of examples, 1234");
+  command->add_flag("--apply-chat-template,--apply_chat_template",
+                    options->evaluate.apply_chat_template,
+                    "ask as the chat template of the model's tokenizer writes it");
+  command
+      ->add_option("--fewshot-as-multiturn,--fewshot_as_multiturn",
+                   options->evaluate.requests.fewshot_as_multiturn,
+                   "with a chat template: examples are turns of their own; true")
+      ->default_val(true);
   command->add_option("--system-instruction,--system_instruction",
                       options->evaluate.requests.system_instruction,
                       "a text at the beginning of each context");

@@ -2,7 +2,9 @@
 //                   [--precision f32|bf16] [--max-length N] [--cache-gb G] [--threads N]
 #include <fmt/format.h>
 #include <pthread.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
@@ -97,6 +99,15 @@ class StopRequest {
   sigset_t signals_{}, before_{};
 };
 
+// A connection is a file: what the machine allows is taken, since a shell often allows 1,024 alone.
+void allow_many_files() {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  constexpr rlim_t kWanted = 1 << 16;
+  limit.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, kWanted));
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 ApiServerOptions options_of(const ServeArguments& arguments) {
   ApiServerOptions options;
   options.model.path = arguments.model;
@@ -114,6 +125,7 @@ ApiServerOptions options_of(const ServeArguments& arguments) {
 
 int serve(const ServeArguments& arguments) {
   const StopRequest stop;  // before any thread begins
+  allow_many_files();
   const ApiServerOptions options = options_of(arguments);
   if (options.api_keys.empty() && !is_loopback(options.http.address)) {
     log::warn("{} is open to other machines, and no key is asked for: --api-key-file FILE sets one",

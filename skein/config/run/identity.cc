@@ -194,6 +194,22 @@ std::string there_and_here(std::span<const Change> changes) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
+std::string decay_that_has_ended(const Config& config, std::span<const Change> changes,
+                                 int64_t step) {
+  const OptimizerConfig& optimizer = config.optimizer;
+  const bool is_of_schedule = std::any_of(changes.begin(), changes.end(), [](const Change& change) {
+    return change.key == "run.steps" || change.key.starts_with("optimizer.");
+  });
+  const int64_t peak_ends = optimizer.warmup_steps + optimizer.constant_steps;
+  const int64_t end = peak_ends + optimizer.decay_steps;
+  if (!is_of_schedule || optimizer.schedule == "constant" || step <= end) return "";
+  return fmt::format(
+      "the learning rate had decayed to optimizer.min_learning_rate = {:g} by step {}, and stays "
+      "there to the end, step {}, whatever optimizer.learning_rate is; --set "
+      "optimizer.decay_steps={} has it decay to the end",
+      optimizer.min_learning_rate, end, config.run.steps, config.run.steps - peak_ends);
+}
+
 std::string schedule_that_follows(const Config& config, std::span<const Change> changes,
                                   int64_t step) {
   OptimizerConfig before = config.optimizer;

@@ -89,6 +89,11 @@ void refuse_changes(std::span<const Change> changes, const std::string& accepted
 // "model.rope_theta is 10000 there and 500000 in the configuration; …": for errors.
 std::string there_and_here(std::span<const Change> changes);
 
+// A warning for people where the schedule or the length of the run changed, and the decay had ended
+// before the next update, `step`: a new learning rate has no effect. Else empty.
+std::string decay_that_has_ended(const Config& config, std::span<const Change> changes,
+                                 int64_t step);
+
 // A warning for people where the learning rate of the next update, `step`, is another since phases
 // that were not set changed with the length of the run; it names the options that keep the old
 // ones. Empty where it is the same.

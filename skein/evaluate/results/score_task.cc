@@ -56,9 +56,10 @@ class TaskScorer {
       : task_(task), requests_(requests), metrics_(make_metrics(task.metrics, task.output_type)) {}
 
   const std::vector<ScoredMetric>& metrics() const { return metrics_; }
+  int64_t num_without_right_choice() const { return num_without_right_choice_; }
 
   // `answer`: of a text that was generated, what the filter made of it.
-  std::vector<MetricScore> scores_of(const DocumentAnswers& document, const Value& answer) const {
+  std::vector<MetricScore> scores_of(const DocumentAnswers& document, const Value& answer) {
     const DocumentRequests& asked = document.asked;
     if (requests_.results_function() == ResultsFunction::kTrueProbability) {
       return score_true_probability(document);
@@ -87,7 +88,7 @@ class TaskScorer {
   }
 
  private:
-  std::vector<MetricScore> choice_scores(const DocumentAnswers& document) const {
+  std::vector<MetricScore> choice_scores(const DocumentAnswers& document) {
     MultipleChoiceAnswer answer;
     for (const ScoredAnswer& scored : document.scored) {
       answer.loglikelihoods.push_back(scored.logprob);
@@ -96,12 +97,15 @@ class TaskScorer {
     answer.choices = document.asked.choices;
     answer.target = requests_.has_multiple_inputs() ? document.asked.text : document.asked.target;
     answer.has_several_targets = requests_.has_multiple_targets();
-    return score_multiple_choice(answer, metrics_).scores;
+    MultipleChoiceScores scored = score_multiple_choice(answer, metrics_);
+    num_without_right_choice_ += !scored.is_target_a_choice;
+    return std::move(scored.scores);
   }
 
   const TaskConfig& task_;
   const TaskRequests& requests_;
   const std::vector<ScoredMetric> metrics_;
+  int64_t num_without_right_choice_ = 0;
 };
 
 // [document]: a list of its samples, or an undefined value.
@@ -205,7 +209,7 @@ TaskScores score_task(std::shared_ptr<const TaskConfig> task, const TaskRequests
                       const ScoringOptions& options) {
   TaskScores made;
   made.num_evaluated = std::ssize(documents);
-  const TaskScorer scorer(*task, requests);
+  TaskScorer scorer(*task, requests);
   const bool is_code = runs_programs(*task);
   if (is_code && options.sandbox == nullptr) {
     fail(ErrorCode::kInternal, "task {}: there is no sandbox for its programs", task->task);
@@ -229,6 +233,7 @@ TaskScores score_task(std::shared_ptr<const TaskConfig> task, const TaskRequests
     }
     add_aggregates(filter.name(), scorer, by_metric, options, made);
   }
+  made.num_without_right_choice = scorer.num_without_right_choice();
   made.task = std::move(task);
   return made;
 }

@@ -16,9 +16,10 @@
 
 namespace skein {
 
-// In the order of TaskIndex: later folders override earlier ones.
+// In the order of TaskIndex: later folders override earlier ones. `may_be_none`: no task is asked
+// for by its name.
 std::vector<std::filesystem::path> task_folders(
-    const std::vector<std::filesystem::path>& include_paths);
+    const std::vector<std::filesystem::path>& include_paths, bool may_be_none = false);
 
 // The commands that fetch the tasks of lm-evaluation-harness, for errors.
 std::string how_to_fetch_tasks();

@@ -81,8 +81,10 @@ void Beginning::accept(const RunInputs& inputs) {
     if (checkpoint_) {
       changes_ = accept_checkpoint(*checkpoint_, configuration_, needed_tensors(model, config_),
                                    config_.run);
-      const std::string derived = schedule_that_follows(config_, changes_, step() + 1);
-      if (!derived.empty() && step() < config_.run.steps) log::warn("{}", derived);
+      for (const std::string& note : {schedule_that_follows(config_, changes_, step() + 1),
+                                      decay_that_has_ended(config_, changes_, step() + 1)}) {
+        if (!note.empty() && step() < config_.run.steps) log::warn("{}", note);
+      }
     }
   }
   configuration_ = parse_json(
