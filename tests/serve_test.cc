@@ -1,5 +1,5 @@
-// `skein serve` as clients of OpenAI's API see it: answers, streams, log-probabilities, errors, keys,
-// reloading, stopping. The client is libcurl.
+// `skein serve` as clients of OpenAI's API see it: answers, streams, log-probabilities, errors,
+// keys, reloading, stopping. The client is libcurl.
 #include <curl/curl.h>
 #include <gmock/gmock.h>
 
@@ -87,10 +87,16 @@ class Server {
   std::string url_;
 };
 
-const Server& server() {
-  static const Server shared(model());
-  return shared;
-}
+// Most tests ask one server.
+class Serve : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { shared_ = std::make_unique<Server>(model()); }
+  static void TearDownTestSuite() { shared_.reset(); }
+  static const Server& server() { return *shared_; }
+
+ private:
+  static inline std::unique_ptr<Server> shared_;
+};
 
 // The events of a stream, without the last, "[DONE]".
 std::vector<Json> events(const std::string& body) {
@@ -106,7 +112,7 @@ std::vector<Json> events(const std::string& body) {
   return found;
 }
 
-TEST(Serve, ContinuesATextAsGenerateDoes) {
+TEST_F(Serve, ContinuesATextAsGenerateDoes) {
   const std::string generated = TinyJob::must({"generate", "--model", model().string(), "--prompt",
                                                "The", "--temperature", "0", "--max-tokens", "20"})
                                     .out;
@@ -119,7 +125,7 @@ TEST(Serve, ContinuesATextAsGenerateDoes) {
 }
 
 // What lm-evaluation-harness reads: N tokens of the prompt and one more.
-TEST(Serve, ScoresAPromptAsScoreDoes) {
+TEST_F(Serve, ScoresAPromptAsScoreDoes) {
   const Json json = server().completion(
       R"({"prompt": [[1, 70, 80, 90, 100], [1, 75]], "max_tokens": 1, "temperature": 0,
           "logprobs": 1, "echo": true})");
@@ -148,7 +154,7 @@ TEST(Serve, ScoresAPromptAsScoreDoes) {
 }
 
 // A text of one token more than the model is meant for: its last entry says nothing.
-TEST(Serve, ScoresATextOfTheModelsLengthAndOne) {
+TEST_F(Serve, ScoresATextOfTheModelsLengthAndOne) {
   const auto prompt = [](size_t size) {
     return fmt::format(R"({{"prompt": [1{}], "max_tokens": 1, "logprobs": 1, "echo": true}})", [&] {
       std::string ids;
@@ -168,7 +174,7 @@ TEST(Serve, ScoresATextOfTheModelsLengthAndOne) {
   EXPECT_EQ(refused.json()["error"]["code"], "context_length_exceeded");
 }
 
-TEST(Serve, StreamsTheSameText) {
+TEST_F(Serve, StreamsTheSameText) {
   const std::string rest = R"("prompt": "The", "max_tokens": 30, "seed": 5, "n": 2, "logprobs": 2)";
   const Json whole = server().completion("{" + rest + "}");
   const Answer answer =
@@ -196,7 +202,7 @@ TEST(Serve, StreamsTheSameText) {
   EXPECT_NE(texts[0], texts[1]);
 }
 
-TEST(Serve, GivesTheSameTextForASeedInAnyCompany) {
+TEST_F(Serve, GivesTheSameTextForASeedInAnyCompany) {
   const std::string body = R"({"prompt": "A", "max_tokens": 25, "seed": 11})";
   const Json alone = server().completion(body)["choices"];
   std::vector<std::future<Json>> others;
@@ -215,7 +221,7 @@ TEST(Serve, GivesTheSameTextForASeedInAnyCompany) {
   }
 }
 
-TEST(Serve, EndsAtStopTexts) {
+TEST_F(Serve, EndsAtStopTexts) {
   const Json whole =
       server().completion(R"({"prompt": "The", "max_tokens": 40, "temperature": 0})");
   const std::string text = whole["choices"][0]["text"];
@@ -230,7 +236,7 @@ TEST(Serve, EndsAtStopTexts) {
   EXPECT_TRUE(of_tokens.starts_with(choice["text"].get<std::string>())) << of_tokens;
 }
 
-TEST(Serve, TellsWhatItServes) {
+TEST_F(Serve, TellsWhatItServes) {
   const Json models = server().ask("/v1/models").json();
   EXPECT_EQ(models["data"][0]["id"], "model");
   EXPECT_EQ(models["data"][0]["max_model_len"], 256);
@@ -246,14 +252,14 @@ TEST(Serve, TellsWhatItServes) {
   EXPECT_THAT(server().ask("/metrics").body, HasSubstr("\nskein_serve_requests_answered_total "));
 }
 
-TEST(Serve, RefusesWhatItCannotAnswer) {
+TEST_F(Serve, RefusesWhatItCannotAnswer) {
   const auto refused = [](const std::string& body, const std::string& why,
                           const std::string& path = "/v1/completions") {
     const Answer answer = server().ask(path, body);
     EXPECT_EQ(answer.status, 400) << body;
     EXPECT_THAT(answer.error(), HasSubstr(why)) << body;
   };
-  refused("{\"prompt\": ", "the body: not JSON");
+  refused("{\"prompt\": ", "the body: not valid JSON: at line 1");
   refused("[]", "expected a JSON object");
   refused("{}", "prompt is missing");
   refused(R"({"prompt": 5})", "prompt is 5: expected a string");
@@ -284,7 +290,7 @@ TEST(Serve, RefusesWhatItCannotAnswer) {
 }
 
 // A template beside the tokenizer of an exported model.
-TEST(Serve, ChatsWhereTheTokenizerHasATemplate) {
+TEST_F(Serve, ChatsWhereTheTokenizerHasATemplate) {
   const fs::path exported = job().folder / "hf";
   TinyJob::must({"checkpoint", "export", model().string(), "--out", exported.string()});
   std::ofstream(exported / "chat_template.jinja")
@@ -318,7 +324,7 @@ TEST(Serve, ChatsWhereTheTokenizerHasATemplate) {
   EXPECT_EQ(chats.ask("/v1/chat/completions", R"({"messages": [{"content": 5}]})").status, 400);
 }
 
-TEST(Serve, AsksForAKey) {
+TEST_F(Serve, AsksForAKey) {
   const fs::path keys = job().folder / "keys";
   std::ofstream(keys) << "# of the team\nsesame\nother-key\n";
   const Server guarded(model(), {"--api-key-file", keys.string()});
@@ -330,7 +336,7 @@ TEST(Serve, AsksForAKey) {
   EXPECT_EQ(guarded.ask("/v1/models", "", "Authorization: Bearer sesame").status, 200);
 }
 
-TEST(Serve, RefusesTextsBeyondItsQueue) {
+TEST_F(Serve, RefusesTextsBeyondItsQueue) {
   const Server busy(model(), {"--queue", "2", "--max-texts", "1"});
   std::vector<std::future<Answer>> asked;
   for (int i = 0; i < 24; ++i) {
@@ -345,7 +351,7 @@ TEST(Serve, RefusesTextsBeyondItsQueue) {
   EXPECT_EQ(by_status[200] + by_status[429], 24);
 }
 
-TEST(Serve, LoadsARunsNewestCheckpointOnRequest) {
+TEST_F(Serve, LoadsARunsNewestCheckpointOnRequest) {
   const fs::path run = job().run("growing");
   job().trained("growing", {"run.steps=10"});
   const Server reloading(run);
@@ -365,7 +371,7 @@ TEST(Serve, LoadsARunsNewestCheckpointOnRequest) {
 }
 
 // What is under way at SIGTERM gets its answer.
-TEST(Serve, StopsWhenItHasAnswered) {
+TEST_F(Serve, StopsWhenItHasAnswered) {
   Server stopping(model());
   auto answer = std::async(std::launch::async, [&] {
     return stopping.ask("/v1/completions", R"({"prompt": "a", "max_tokens": 250})");
@@ -382,7 +388,7 @@ TEST(Serve, StopsWhenItHasAnswered) {
   EXPECT_THAT(outcome.err, HasSubstr("SIGTERM: answering what is under way"));
 }
 
-TEST(Serve, RefusesAPlaceWhereItCannotListen) {
+TEST_F(Serve, RefusesAPlaceWhereItCannotListen) {
   const auto refused = [](const Arguments& options, const std::string& why) {
     Arguments arguments = {"serve", model().string()};
     arguments.insert(arguments.end(), options.begin(), options.end());
@@ -393,7 +399,9 @@ TEST(Serve, RefusesAPlaceWhereItCannotListen) {
   refused({"--listen", "127.0.0.1:99999"}, "--listen 127.0.0.1:99999: expected ADDRESS:PORT");
   refused({"--listen", "example.org:80"}, "example.org");
   refused({"--max-length", "1000"}, "the model is meant for 256 tokens at most");
-  refused({"--api-key-file", "/dev/null"}, "has no key");
+  const fs::path keys = job().folder / "no_keys";
+  std::ofstream(keys) << "# none\n";
+  refused({"--api-key-file", keys.string()}, "has no key");
 }
 
 }  // namespace

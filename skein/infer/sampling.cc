@@ -29,8 +29,8 @@ void penalize(std::span<float> logits, const SamplingOptions& options, const Sam
   }
 }
 
-// Weights of tokens, the largest first and equal ones in the order of ids; sorted as far as they are
-// asked for, since a draw mostly needs few of a large vocabulary.
+// Weights of tokens, the largest first and equal ones in the order of ids; sorted as far as they
+// are asked for, since a draw mostly needs few of a large vocabulary.
 class SortedWeights {
  public:
   using Weight = std::pair<double, int32_t>;

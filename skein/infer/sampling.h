@@ -29,7 +29,8 @@ struct SamplingOptions {
   // Ids that have no token, rows that only pad the vocabulary: never drawn.
   std::span<const int32_t> never = {};
 
-  // Whether `best`, the likeliest token by the model's own logits, may not be the one that is taken.
+  // Whether `best`, the likeliest token by the model's own logits, may not be the one that is
+  // taken.
   bool needs_logits(int32_t best) const;
 };
 

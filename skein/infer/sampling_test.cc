@@ -20,7 +20,8 @@ SamplingOptions options_of(const Json& json) {
           .repetition_penalty = json.at("repetition_penalty")};
 }
 
-// Made by scripts/goldens/sampling.py: shares of the draws of many seeds are transformers' probabilities.
+// Made by scripts/goldens/sampling.py: shares of the draws of many seeds are transformers'
+// probabilities.
 TEST(Sampling, DrawsAsTransformersDoes) {
   const Json cases =
       read_json((fs::path(__FILE__).parent_path() / "testdata/sampling.json").string());

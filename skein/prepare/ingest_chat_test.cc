@@ -1,8 +1,8 @@
 // Conversations become documents, and say which of their bytes the assistant wrote.
 #include <gmock/gmock.h>
 
-#include "skein/data/corpus/loss_spans.h"
 #include "skein/chat/chat_renderer.h"
+#include "skein/data/corpus/loss_spans.h"
 #include "tests/data/ingest_testing.h"
 #include "tests/data/packed_testing.h"
 

@@ -4,9 +4,9 @@
 
 #include "skein/base/error.h"
 #include "skein/base/text/visible_text.h"
+#include "skein/chat/chat_renderer.h"
 #include "skein/data/corpus/sources.h"
 #include "skein/objects/url.h"
-#include "skein/chat/chat_renderer.h"
 #include "skein/prepare/read/html.h"
 
 namespace skein {

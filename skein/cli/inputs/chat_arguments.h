@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "skein/cli/shared/command.h"
 #include "skein/chat/chat_renderer.h"
+#include "skein/cli/shared/command.h"
 
 namespace skein {
 

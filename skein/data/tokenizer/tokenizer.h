@@ -80,8 +80,8 @@ class Tokenizer {
   virtual std::string why_not_exported() const { return ""; }
 };
 
-// The ids of a text as its beginning: parse(), with BOS before it where the tokenizer has one and the
-// text does not spell it.
+// The ids of a text as its beginning: parse(), with BOS before it where the tokenizer has one and
+// the text does not spell it.
 std::vector<int32_t> tokens_with_bos(const Tokenizer& tokenizer, std::string_view text);
 
 // What a person should know before training with it: its notes, and keys of its files that Skein

@@ -16,10 +16,10 @@
 #include <numeric>
 #include <utility>
 
-#include "skein/objects/url.h"
 #include "skein/chat/chat_renderer.h"
 #include "skein/chat/conversation.h"
 #include "skein/chat/table_row.h"
+#include "skein/objects/url.h"
 #include "skein/prepare/read/json_document.h"
 
 namespace skein {

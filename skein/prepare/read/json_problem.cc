@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "skein/base/text/python_json.h"
-#include "skein/data/corpus/text_field.h"
 #include "skein/chat/conversation.h"
+#include "skein/data/corpus/text_field.h"
 #include "skein/prepare/read/bytes/utf8_policy.h"
 #include "skein/prepare/read/json_scan.h"
 #include "skein/prepare/read/readers.h"

@@ -10,10 +10,10 @@
 #include <string>
 #include <utility>
 
+#include "skein/chat/conversation.h"
 #include "skein/data/corpus/text_column.h"
 #include "skein/data/corpus/text_field.h"
 #include "skein/objects/url.h"
-#include "skein/chat/conversation.h"
 #include "skein/prepare/read/bytes/arrow_input.h"
 #include "skein/prepare/read/chat_table.h"
 #include "skein/prepare/read/readers.h"
