@@ -66,7 +66,8 @@ def harness_results(options):
     return lm_eval.simple_evaluate(model="hf", model_args=f"pretrained={options.model},dtype=float32",
                                    tasks=options.tasks.split(","), limit=options.limit,
                                    num_fewshot=options.num_fewshot, batch_size=8, log_samples=True, device="cpu",
-                                   confirm_run_unsafe_code=options.execute)
+                                   confirm_run_unsafe_code=options.execute,
+                                   apply_chat_template=options.apply_chat_template)
 
 
 def served_results(options):
