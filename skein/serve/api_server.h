@@ -68,11 +68,10 @@ class ApiServer {
 
   const ApiServerOptions options_;
   std::unique_ptr<Device> device_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // of model_ and http_
   std::shared_ptr<const ServedModel> model_;
   std::unique_ptr<EngineLoop> loop_;
   std::atomic<int64_t> num_answered_ = 0, prompt_tokens_ = 0, completion_tokens_ = 0;
-  std::atomic<int64_t> num_requests_ = 0;
   std::atomic<bool> is_reloading_ = false, is_stopping_ = false;
   std::thread reloading_;
   std::unique_ptr<HttpServer> http_;
