@@ -47,6 +47,20 @@ inline std::unique_ptr<PythonSandbox> make_sandbox(double seconds, std::string& 
   }
 }
 
+// Tests that share one sandbox with a limit of so many seconds; skipped where there is none.
+template <int kSeconds>
+class SandboxTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { sandbox_ = make_sandbox(kSeconds, why_not_); }
+  static void TearDownTestSuite() { sandbox_.reset(); }
+  void SetUp() override {
+    if (sandbox_ == nullptr) GTEST_SKIP() << why_not_;
+  }
+
+  static inline std::unique_ptr<PythonSandbox> sandbox_;
+  static inline std::string why_not_;
+};
+
 // Processes of this machine with that name (at most 15 characters), whose namespace they are in
 // does not matter.
 inline int num_processes_named(const std::string& name) {

@@ -1,18 +1,19 @@
 // `skein serve` as clients of OpenAI's API see it: answers, streams, log-probabilities, errors,
-// keys, reloading, stopping. The client is libcurl.
-#include <curl/curl.h>
+// keys, reloading, stopping.
 #include <gmock/gmock.h>
 
 #include <cmath>
 #include <future>
 
 #include "skein/base/text/json_text.h"
-#include "tests/testing.h"
+#include "tests/serve_client.h"
 
 namespace skein {
 namespace {
 
 using testing::HasSubstr;
+using Answer = ServeAnswer;
+using Server = ServeProcess;
 
 const TinyJob& job() {
   static const TinyJob made;
@@ -26,67 +27,6 @@ const fs::path& model() {
   return run;
 }
 
-struct Answer {
-  long status = 0;
-  std::string body;
-  Json json() const { return Json::parse(body); }
-  std::string error() const { return json().at("error").at("message"); }
-};
-
-class Server {
- public:
-  explicit Server(const fs::path& served, Arguments options = {}) {
-    Arguments arguments = {"serve", served.string(), "--listen", "127.0.0.1:0", "--threads", "1"};
-    arguments.insert(arguments.end(), options.begin(), options.end());
-    process_.emplace(arguments);
-    constexpr std::string_view kBegin = "serving on ";
-    std::string err;
-    const bool serves = wait_until([&] {
-      err = process_->error_so_far();
-      return err.find("/v1\n") != std::string::npos;
-    });
-    EXPECT_TRUE(serves) << err;
-    const size_t begin = err.find(kBegin) + kBegin.size();
-    url_ = err.substr(begin, err.find("/v1\n", begin) - begin);
-  }
-
-  Answer ask(const std::string& path, const std::string& body = "",
-             const std::string& header = "") const {
-    Answer answer;
-    CURL* curl = curl_easy_init();
-    const std::string url = url_ + path;
-    curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
-    if (!body.empty()) curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body.c_str());
-    curl_slist* headers = nullptr;
-    if (!header.empty()) headers = curl_slist_append(headers, header.c_str());
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer.body);
-    curl_easy_setopt(
-        curl, CURLOPT_WRITEFUNCTION, +[](char* data, size_t size, size_t count, void* out) {
-          static_cast<std::string*>(out)->append(data, size * count);
-          return size * count;
-        });
-    EXPECT_EQ(curl_easy_perform(curl), CURLE_OK) << url;
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.status);
-    curl_slist_free_all(headers);
-    curl_easy_cleanup(curl);
-    return answer;
-  }
-  Json completion(const std::string& body) const {
-    const Answer answer = ask("/v1/completions", body);
-    EXPECT_EQ(answer.status, 200) << answer.body;
-    return answer.json();
-  }
-  Outcome stop() {
-    process_->send(SIGTERM);
-    return process_->wait();
-  }
-
- private:
-  std::optional<SkeinProcess> process_;
-  std::string url_;
-};
-
 // Most tests ask one server.
 class Serve : public testing::Test {
  protected:
@@ -97,20 +37,6 @@ class Serve : public testing::Test {
  private:
   static inline std::unique_ptr<Server> shared_;
 };
-
-// The events of a stream, without the last, "[DONE]".
-std::vector<Json> events(const std::string& body) {
-  std::vector<Json> found;
-  std::istringstream lines(body);
-  std::string last;
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("data: ")) continue;
-    last = line.substr(6);
-    if (last != "[DONE]") found.push_back(Json::parse(last));
-  }
-  EXPECT_EQ(last, "[DONE]");
-  return found;
-}
 
 TEST_F(Serve, ContinuesATextAsGenerateDoes) {
   const std::string generated = TinyJob::must({"generate", "--model", model().string(), "--prompt",
@@ -266,7 +192,8 @@ TEST_F(Serve, RefusesWhatItCannotAnswer) {
   refused(R"({"prompt": []})", "prompt is a list of 0");
   refused(R"({"prompt": [[]]})", "has no token");
   refused(R"({"prompt": [1, -1]})", "prompt is -1: expected token ids");
-  refused(R"({"prompt": [1, 320]})", "token id 320: expected 0 to 319");
+  refused(R"({"prompt": [1, 320]})",
+          "token id 320, which has no token: expected ids from 0 to 319");
   refused(R"({"prompt": [1, 1e30]})", "expected token ids");
   refused(R"({"prompt": "a", "max_tokens": -1})", "max_tokens is -1: expected a whole number");
   refused(R"({"prompt": "a", "max_tokens": 300})", "the model is meant for 256 tokens");
@@ -276,6 +203,13 @@ TEST_F(Serve, RefusesWhatItCannotAnswer) {
   refused(R"({"prompt": "a", "stop": [1]})", "stop is 1: expected a list of strings");
   refused(R"({"prompt": "a", "logit_bias": {"x": 1}})", "an object of token ids");
   refused(R"({"prompt": "a", "logit_bias": {"999": 1}})", "token id 999");
+  refused(fmt::format(R"({{"prompt": [{}], "n": 128}})",
+                      [] {
+                        std::string prompts = "\"a\"";
+                        for (int i = 0; i < 40; ++i) prompts += ", \"a\"";
+                        return prompts;
+                      }()),
+          "41 prompts with n 128 are 5248 texts: expected at most 4096");
   refused(R"({"prompt": "a", "suffix": "b"})", "suffix is not supported");
   refused(R"({"prompt": "a", "best_of": 4})", "best_of 4 is not supported");
   refused(R"({"prompt": "a", "max_token": 4})", "\"max_token\" is no field of this request");
@@ -287,6 +221,23 @@ TEST_F(Serve, RefusesWhatItCannotAnswer) {
   EXPECT_EQ(other.json()["error"]["code"], "model_not_found");
   EXPECT_EQ(server().ask("/v1/completions").status, 405);
   EXPECT_EQ(server().ask("/nothing").status, 404);
+}
+
+// Rows that only pad the vocabulary have no text, and may be among the likeliest.
+TEST_F(Serve, OutlivesTokensWithoutAText) {
+  job().trained("padded", {"run.steps=1", "model.vocab_size=2048"});
+  const Server padded(job().run("padded"));
+  const Json choice =
+      padded.completion(R"({"prompt": "The tree", "max_tokens": 8, "logprobs": 20, "echo": true})")
+          .at("choices")[0];
+  const Json& logprobs = choice.at("logprobs");
+  EXPECT_EQ(logprobs["tokens"].size(), logprobs["token_logprobs"].size());
+  bool has_padding = false;  // of many likeliest ones without a text the object keeps one
+  for (const Json& top : logprobs["top_logprobs"])
+    has_padding |= top.is_object() && top.size() < 15;
+  EXPECT_TRUE(has_padding);
+  EXPECT_EQ(padded.ask("/v1/completions", R"({"prompt": [1, 1000], "echo": true})").status, 400);
+  EXPECT_EQ(padded.ask("/health").status, 200);
 }
 
 // A template beside the tokenizer of an exported model.

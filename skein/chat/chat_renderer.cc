@@ -42,6 +42,13 @@ std::string time_text(const std::tm& time) {
 
 }  // namespace
 
+std::tm local_time() {
+  const std::time_t seconds = std::time(nullptr);
+  std::tm time{};
+  ::localtime_r(&seconds, &time);
+  return time;
+}
+
 ChatRenderer::ChatRenderer(ChatOptions options)
     : options_(std::move(options)), template_(options_.source.source, options_.source.name) {
   render_options_.now = options_.now;

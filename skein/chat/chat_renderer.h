@@ -26,6 +26,9 @@
 
 namespace skein {
 
+// The time by this machine's clock and zone.
+std::tm local_time();
+
 struct ChatOptions {
   ChatTemplateSource source;
   bool finds_spans = true;

@@ -1,6 +1,5 @@
 #include "skein/infer/chat_prompts.h"
 
-#include <ctime>
 #include <memory>
 #include <utility>
 
@@ -54,10 +53,7 @@ ChatTemplate chat_prompts(const fs::path& tokenizer, std::function<void(const st
   }
   const auto renderer = std::make_shared<const ChatRenderer>(
       ChatOptions{.source = std::move(*source), .finds_spans = false});
-  const std::time_t seconds = std::time(nullptr);
-  std::tm now{};
-  ::localtime_r(&seconds, &now);
-  return [renderer, now, note = std::move(note), has_noted = false](
+  return [renderer, now = local_time(), note = std::move(note), has_noted = false](
              std::vector<ChatMessage> messages, bool add_generation_prompt) mutable {
     const std::string& name = renderer->options().source.name;
     const auto rendered = [&] {

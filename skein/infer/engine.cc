@@ -125,6 +125,15 @@ class TextEngine::Batch {
   std::vector<Text*> texts;
 };
 
+int64_t engine_positions(const DecoderConfig& model, int64_t max_length) {
+  const TextLimit limit = text_limit(model);
+  if (max_length > limit.tokens) {
+    fail(ErrorCode::kUsage, "--max-length {}: the model is meant for {} tokens at most ({})",
+         max_length, limit.tokens, limit.key);
+  }
+  return max_length > 0 ? max_length : limit.tokens;
+}
+
 ServingLayout engine_layout(const DecoderConfig& model, const EngineOptions& options) {
   check_options(model, options);
   ServingLayout layout;

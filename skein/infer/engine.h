@@ -51,6 +51,9 @@ struct TextRequest {
   std::function<void()> on_end = {};
 };
 
+// A cache that texts of small models share.
+inline constexpr int64_t kUsualCacheBytes = int64_t{256} << 20;
+
 struct EngineOptions {
   DType compute_dtype = DType::kF32;
   int64_t max_positions = 0;    // of a text; at most text_limit()
@@ -59,6 +62,10 @@ struct EngineOptions {
   int64_t max_tokens = 512;     // that a step reads
   int64_t max_head_rows = 128;  // whose logits it gives
 };
+
+// The positions of texts of at most `max_length` tokens, as --max-length asks; 0: all that the
+// model is meant for. Error{kUsage} if it is meant for fewer.
+int64_t engine_positions(const DecoderConfig& model, int64_t max_length);
 
 // Of what lies in the arenas of an engine.
 ServingLayout engine_layout(const DecoderConfig& model, const EngineOptions& options);

@@ -13,8 +13,6 @@
 namespace skein {
 namespace {
 
-constexpr int64_t kCacheBytes = int64_t{256} << 20;
-
 struct PreparedTask {
   std::shared_ptr<const TaskConfig> config;
   TaskRequests requests;
@@ -53,17 +51,8 @@ EngineOptions engine_options(const EvaluateOptions& options, int64_t max_length)
   EngineOptions engine;
   engine.compute_dtype = options.dtype;
   engine.max_positions = max_length;
-  engine.cache_bytes = kCacheBytes;
+  engine.cache_bytes = kUsualCacheBytes;
   return engine;
-}
-
-int64_t length_of(const ModelSource& source, int64_t wanted) {
-  const TextLimit limit = text_limit(source.config());
-  if (wanted > limit.tokens) {
-    fail(ErrorCode::kUsage, "--max-length {}: the model is meant for {} tokens at most ({})",
-         wanted, limit.tokens, limit.key);
-  }
-  return wanted > 0 ? wanted : limit.tokens;
 }
 
 }  // namespace
@@ -72,7 +61,7 @@ Evaluation evaluate_model(const ModelSource& source, const Tokenizer& tokenizer,
                           const std::vector<TaskNode>& asked, EvaluateOptions options,
                           const std::function<void(const EvaluateProgress&)>& progress,
                           const EvaluateNote& note) {
-  const int64_t max_length = length_of(source, options.max_length);
+  const int64_t max_length = engine_positions(source.config(), options.max_length);
   if (options.apply_chat_template) {
     options.requests.chat_template = chat_prompts(source.tokenizer(), note);
   }

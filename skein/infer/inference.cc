@@ -19,8 +19,6 @@
 namespace skein {
 namespace {
 
-constexpr int64_t kCacheBytes = int64_t{256} << 20;  // of texts that are scored
-
 // The programs for one padded length, with the weights loaded.
 class InferenceModel {
  public:
@@ -199,7 +197,7 @@ std::vector<std::vector<float>> score_tokens(const ModelSource& source, Device& 
                     {.compute_dtype = DType::kF32,
                      .max_positions = longest,
                      .max_sequences = std::clamp<int64_t>(std::ssize(short_ones), 1, 64),
-                     .cache_bytes = kCacheBytes});
+                     .cache_bytes = kUsualCacheBytes});
   for (const size_t i : short_ones) {
     result[i].push_back(std::numeric_limits<float>::quiet_NaN());
     if (sequences[i].size() < 2) continue;

@@ -59,7 +59,7 @@ std::shared_ptr<const ServedModel> ApiServer::model() const {
 void ApiServer::stop(std::chrono::milliseconds grace) {
   if (is_stopping_.exchange(true)) return;
   const auto end = std::chrono::steady_clock::now() + grace;
-  http_->stop(grace);  // what is under way goes on meanwhile
+  http_->stop(grace);  // what is under way continues meanwhile
   const auto left =
       std::max(std::chrono::steady_clock::duration(0), end - std::chrono::steady_clock::now());
   loop_->stop(std::chrono::duration_cast<std::chrono::milliseconds>(left));

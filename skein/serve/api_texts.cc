@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <random>
 #include <utility>
 
@@ -33,19 +32,14 @@ uint64_t random_seed() {
   return uint64_t{device()} << 32 | device();
 }
 
-std::tm now() {
-  const std::time_t seconds = std::time(nullptr);
-  std::tm local{};
-  ::localtime_r(&seconds, &local);
-  return local;
-}
-
-void check_ids(const std::vector<int32_t>& ids, int64_t vocab_size, const char* field) {
+// Of tokens that both the model and its tokenizer have: rows that pad the vocabulary have no text.
+void check_ids(const std::vector<int32_t>& ids, const ServedModel& served, const char* field) {
   for (const int32_t id : ids) {
-    if (id < vocab_size) continue;
+    if (id < served.vocab_size() && served.tokenizer().has_token(id)) continue;
     throw ApiError(400,
-                   fmt::format("{} has the token id {}: expected 0 to {}, the model's vocabulary",
-                               field, id, vocab_size - 1),
+                   fmt::format("{} has the token id {}, which has no token: expected ids from 0 to "
+                               "{} that the tokenizer has",
+                               field, id, served.tokenizer().vocab_size() - 1),
                    field);
   }
 }
@@ -71,7 +65,7 @@ void ApiServer::complete(const HttpRequest& request, const Reply& reply) {
   for (auto& prompt : asked.prompts) {
     Asked::Prompt& one = made.prompts.emplace_back();
     if (auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
-      check_ids(*ids, served->vocab_size(), "prompt");
+      check_ids(*ids, *served, "prompt");
       one.tokens = std::move(*ids);
       if (asked.echo) one.text = tokenizer.decode(one.tokens);
     } else {
@@ -100,7 +94,8 @@ void ApiServer::chat(const HttpRequest& request, const Reply& reply) {
   Asked made;
   made.prompt_field = "messages";
   try {
-    const std::string text = served->chat()->prompt(asked.messages, "messages", {.now = now()});
+    const std::string text =
+        served->chat()->prompt(asked.messages, "messages", {.now = local_time()});
     Asked::Prompt& prompt = made.prompts.emplace_back();
     prompt.tokens = tokens_with_bos(served->tokenizer(), text);
   } catch (const Error& error) {
@@ -121,7 +116,7 @@ void ApiServer::answer(const std::shared_ptr<const ServedModel>& served, Asked a
                    "model", "model_not_found");
   }
   for (const auto& [id, bias] : request.sampling.bias) {
-    check_ids({id}, served->vocab_size(), "logit_bias");
+    check_ids({id}, *served, "logit_bias");
   }
   if (!request.has_seed) request.sampling.seed = random_seed();
   asked.answer.id =
@@ -200,7 +195,7 @@ void ApiServer::detokenize(const HttpRequest& request, const Reply& reply) {
   }
   const std::vector<int32_t> ids = fields.token_ids("tokens", kMostTokens);
   fields.refuse_others();
-  check_ids(ids, served->tokenizer().vocab_size(), "tokens");
+  check_ids(ids, *served, "tokens");
   OrderedJson json;
   json["prompt"] = served->tokenizer().decode(ids);
   reply->send(200, kJson, json_text(json) + "\n");

@@ -122,11 +122,12 @@ void EngineLoop::run() {
     is_broken_ = true;
     log::error("the engine of the server has failed: {}", error.what());
   }
-  const auto dropped = std::exchange(submitted_, {});
+  auto dropped = std::exchange(submitted_, {});
   num_submitted_ = 0;
   lock.unlock();
+  dropped.clear();  // with their callbacks, which may come back here
   begun_.clear();
-  engine_.reset();  // with the callbacks of its texts
+  engine_.reset();
   lock.lock();
   has_ended_ = true;
   changed_.notify_all();

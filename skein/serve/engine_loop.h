@@ -1,7 +1,7 @@
 // The thread that runs a TextEngine for requests of other threads.
 //
 // Groups   what one request asks for, some texts, is taken or refused as a whole, and cancelled as
-//          a whole. Callbacks of its texts run on the loop's thread
+//          a whole. Callbacks of its texts run on the loop's thread, and must not throw
 // Change   another engine takes the place of this one when the texts under way have ended; those
 //          that wait are given to the new one
 // Errors   an exception of the engine itself ends the loop: is_broken() says so, and every group
@@ -30,7 +30,7 @@ class EngineLoop {
   using MakeEngine = std::function<std::unique_ptr<TextEngine>()>;
   // `make` is called on the loop's thread, where kernels run (OpenMP's settings are a thread's);
   // what it throws is thrown here. `most_waiting`: texts that have not begun; a group beyond is
-  // refused.
+  // refused, unless none waits.
   EngineLoop(const MakeEngine& make, int64_t most_waiting);
   ~EngineLoop();  // drops what is under way
   EngineLoop(const EngineLoop&) = delete;

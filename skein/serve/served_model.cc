@@ -3,32 +3,10 @@
 #include <algorithm>
 #include <ctime>
 
-#include "skein/base/error.h"
 #include "skein/weights/generation_defaults.h"
+#include "skein/weights/source_tokenizer.h"
 
 namespace skein {
-namespace {
-
-std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& source) {
-  if (source.tokenizer().empty()) {
-    fail(ErrorCode::kNotFound,
-         "{} has no tokenizer: expected a tokenizer.model or tokenizer.json in it",
-         source.path().string());
-  }
-  return Tokenizer::load(source.tokenizer());
-}
-
-int64_t length_of(const ModelSource& source, int64_t wanted) {
-  const TextLimit limit = text_limit(source.config());
-  if (wanted > limit.tokens) {
-    fail(ErrorCode::kUsage, "--max-length {}: the model is meant for {} tokens at most ({})",
-         wanted, limit.tokens, limit.key);
-  }
-  return wanted > 0 ? wanted : limit.tokens;
-}
-
-}  // namespace
-
 ServedModel::ServedModel(const ServedModelOptions& options)
     : options_(options),
       source_(options.path),
@@ -36,7 +14,7 @@ ServedModel::ServedModel(const ServedModelOptions& options)
       created_(std::time(nullptr)),
       eos_ids_(generation_defaults(source_).eos_ids) {
   engine_options_.compute_dtype = options.dtype;
-  engine_options_.max_positions = length_of(source_, options.max_length);
+  engine_options_.max_positions = engine_positions(source_.config(), options.max_length);
   engine_options_.max_sequences = options.max_sequences;
   engine_options_.cache_bytes = options.cache_bytes;
   for (int32_t id = 0; id < vocab_size(); ++id) {

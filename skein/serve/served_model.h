@@ -26,7 +26,7 @@ struct ServedModelOptions {
   DType dtype = DType::kF32;
   int64_t max_length = 0;  // tokens of a text, new ones included; 0: all that it is meant for
   int64_t max_sequences = 64;
-  int64_t cache_bytes = int64_t{256} << 20;
+  int64_t cache_bytes = kUsualCacheBytes;
 };
 
 class ServedModel {

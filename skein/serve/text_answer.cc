@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "skein/base/text/log.h"
 #include "skein/base/text/utf8.h"
 #include "skein/serve/api/api_error.h"
 
@@ -16,8 +17,10 @@ uint64_t seed_of(uint64_t seed, int64_t index) {
   return seed + static_cast<uint64_t>(index) * 0x9e3779b97f4a7c15ULL;
 }
 
-// The text of `token` behind `before`: a decoder drops the blank before a text's first word.
+// The text of `token` behind `before`: a decoder drops the blank before a text's first word. A row
+// that only pads the vocabulary has none, and may be among the likeliest.
 std::string token_text(const Tokenizer& tokenizer, int32_t before, int32_t token) {
+  if (!tokenizer.has_token(token)) return "";
   if (before < 0) return tokenizer.decode(std::vector<int32_t>{token});
   const std::string first = tokenizer.decode(std::vector<int32_t>{before});
   std::string both = tokenizer.decode(std::vector<int32_t>{before, token});
@@ -52,38 +55,53 @@ void TextAnswer::add_prompt(std::vector<int32_t> tokens, std::string text, int64
     growing->text.index = std::ssize(texts_);
     growing->last_token = prompt->back();
     growing->needs_filler = needs_filler;
+    growing->max_new_tokens = max_new_tokens;
+    growing->seed = seed_of(options_.request.sampling.seed, i);
     texts_.push_back(std::move(growing));
-    requests_.push_back(request_of(texts_.size() - 1, max_new_tokens));
-    requests_.back().sampling.seed = seed_of(options_.request.sampling.seed, i);
   }
 }
 
-TextRequest TextAnswer::request_of(size_t i, int64_t max_new_tokens) {
+TextRequest TextAnswer::request_of(Growing& text) {
   TextRequest request;
-  request.tokens = *texts_[i]->prompt;
-  request.max_new_tokens = max_new_tokens;
+  request.tokens = *text.prompt;
+  request.max_new_tokens = text.max_new_tokens;
   request.sampling = options_.request.sampling;
+  request.sampling.seed = text.seed;
   request.sampling.never = model_->never();
   // The likeliest alone costs nothing.
   const int64_t num_logprobs = options_.request.num_logprobs.value_or(0);
   request.num_top = num_logprobs > 1 ? num_logprobs : 0;
   if (options_.echo && form_.has_logprobs && request.tokens.size() > 1) request.score_from = 1;
-  Growing& text = *texts_[i];
   const auto self = shared_from_this();  // the engine may outlive everybody else
   request.on_scores = [self, &text](std::span<const TokenScore> scores) {
-    self->take_scores(text, scores);
+    self->guard([&] { self->take_scores(text, scores); });
   };
-  if (max_new_tokens > 0) {
+  if (text.max_new_tokens > 0) {
     request.on_token = [self, &text](int32_t token, const TokenScore& score) {
-      return self->take(text, token, score);
+      bool continues = false;
+      self->guard([&] { continues = self->take(text, token, score); });
+      return continues;
     };
   }
-  request.on_end = [self, &text] { self->end(text); };
+  request.on_end = [self, &text] { self->guard([&] { self->end(text); }); };
   return request;
 }
 
+// What goes wrong with one answer ends that one, not the engine.
+void TextAnswer::guard(const std::function<void()>& call) {
+  if (has_failed_) return;
+  try {
+    call();
+  } catch (const std::exception& error) {
+    has_failed_ = true;
+    log::error("{}: {}", options_.id, error.what());
+    fail(500, "the server has failed; its log says why");
+  }
+}
+
 std::vector<TextRequest> TextAnswer::take_requests() {
-  std::vector<TextRequest> requests = std::move(requests_);
+  std::vector<TextRequest> requests;
+  for (const auto& text : texts_) requests.push_back(request_of(*text));
   const bool is_idle = std::all_of(requests.begin(), requests.end(), [](const TextRequest& one) {
     return one.max_new_tokens == 0 && one.score_from == 0;
   });

@@ -48,6 +48,8 @@ class TextAnswer : public std::enable_shared_from_this<TextAnswer> {
     std::shared_ptr<const std::vector<int32_t>> prompt;
     std::string prompt_text;
     TextStream stream;
+    int64_t max_new_tokens = 0;
+    uint64_t seed = 0;
     AnsweredText text;                          // what is known, and of a stream not given yet
     std::vector<AnsweredToken> waiting;         // whose texts are not out yet
     size_t num_bytes = 0, bytes_of_tokens = 0;  // since no token waited: known, and of tokens out
@@ -55,7 +57,8 @@ class TextAnswer : public std::enable_shared_from_this<TextAnswer> {
     bool needs_filler = false;  // lm-evaluation-harness drops the last entry
     bool has_ended = false;
   };
-  TextRequest request_of(size_t i, int64_t max_new_tokens);
+  TextRequest request_of(Growing& text);
+  void guard(const std::function<void()>& call);
   bool take(Growing& text, int32_t token, const TokenScore& score);
   void take_scores(Growing& text, std::span<const TokenScore> scores);
   void end(Growing& text);
@@ -70,10 +73,9 @@ class TextAnswer : public std::enable_shared_from_this<TextAnswer> {
   Options options_;
   AnswerForm form_;
   std::vector<std::unique_ptr<Growing>> texts_;
-  std::vector<TextRequest> requests_;
   AnswerUsage usage_;
   size_t num_ended_ = 0;
-  bool has_stream_begun_ = false;
+  bool has_stream_begun_ = false, has_failed_ = false;
 };
 
 }  // namespace skein

@@ -18,6 +18,7 @@
 #include "skein/evaluate/tasks/load_tasks.h"
 #include "skein/evaluate/tasks/task_folders.h"
 #include "skein/infer/evaluate_model.h"
+#include "skein/weights/source_tokenizer.h"
 
 namespace skein {
 namespace {
@@ -98,11 +99,7 @@ int evaluate(EvalArguments& arguments) {
     fail(ErrorCode::kUsage, "--log-samples: nothing is written without --out DIR");
   }
   const ModelSource source(arguments.model);
-  if (source.tokenizer().empty()) {
-    fail(ErrorCode::kNotFound,
-         "{} has no tokenizer: expected a tokenizer.model or tokenizer.json in it",
-         source.path().string());
-  }
+  const auto tokenizer = tokenizer_of(source);
   const std::vector<std::string> names = names_of(arguments.tasks);
   const bool are_all_files = std::all_of(
       names.begin(), names.end(), [](const std::string& name) { return name.ends_with(".yaml"); });
@@ -121,7 +118,6 @@ int evaluate(EvalArguments& arguments) {
     options.requests.num_fewshot = arguments.num_fewshot;
   }
   if (arguments.limit_option->count() > 0) options.requests.limit = arguments.limit;
-  const auto tokenizer = Tokenizer::load(source.tokenizer());
   const auto device = make_device({.kind = "cpu", .threads = arguments.threads});
   options.scoring.num_threads = arguments.threads > 0 ? arguments.threads : num_cores();
   const Evaluation evaluation =

@@ -10,11 +10,11 @@
 #include "skein/backends/backend.h"
 #include "skein/cli/commands/commands.h"
 #include "skein/cli/shared/print.h"
-#include "skein/data/tokenizer/tokenizer.h"
 #include "skein/infer/inference.h"
 #include "skein/infer/text_stream.h"
 #include "skein/ops/ops.h"
 #include "skein/weights/generation_defaults.h"
+#include "skein/weights/source_tokenizer.h"
 
 namespace skein {
 namespace {
@@ -128,13 +128,7 @@ void add_generate_command(CLI::App& app, CommandContext& context) {
     context.computes = true;
     context.run = [options] {
       const ModelSource source(options->model);
-      if (source.tokenizer().empty()) {
-        fail(ErrorCode::kNotFound,
-             "{} has no tokenizer: expected a tokenizer.model or "
-             "tokenizer.json in it",
-             source.path().string());
-      }
-      const auto tokenizer = Tokenizer::load(source.tokenizer());
+      const auto tokenizer = tokenizer_of(source);
       std::vector<int32_t> prompt;
       if (tokenizer->bos_id() >= 0) prompt.push_back(tokenizer->bos_id());
       tokenizer->encode_as(

@@ -15,9 +15,7 @@ namespace skein {
 namespace {
 
 std::tm today() {
-  const std::time_t seconds = std::time(nullptr);
-  std::tm time{};
-  localtime_r(&seconds, &time);
+  std::tm time = local_time();
   time.tm_hour = time.tm_min = time.tm_sec = 0;  // a corpus depends on the day alone
   return time;
 }

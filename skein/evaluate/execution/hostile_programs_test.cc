@@ -30,14 +30,8 @@ using test::naming;
 using test::num_processes_named;
 using test::TempFolder;
 
-class HostileProgram : public testing::Test {
+class HostileProgram : public test::SandboxTest<10> {
  protected:
-  static void SetUpTestSuite() { sandbox_ = test::make_sandbox(10, why_not_).release(); }
-  static void TearDownTestSuite() { delete std::exchange(sandbox_, nullptr); }
-  void SetUp() override {
-    if (sandbox_ == nullptr) GTEST_SKIP() << why_not_;
-  }
-
   static std::string reason(const std::string& program) { return sandbox_->run(program).reason; }
   // Of programs that have no end, all at once.
   static void expect_timed_out(const std::vector<std::string>& programs) {
@@ -51,12 +45,7 @@ class HostileProgram : public testing::Test {
     const std::string found = reason(program);
     EXPECT_EQ(found.rfind("failed: " + exception, 0), 0U) << program << "\n" << found;
   }
-
-  static PythonSandbox* sandbox_;
-  static std::string why_not_;
 };
-PythonSandbox* HostileProgram::sandbox_ = nullptr;
-std::string HostileProgram::why_not_;
 
 bool waits_until(const std::function<bool()>& condition, int seconds = 30) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);

@@ -22,20 +22,10 @@ Json recorded(const char* part) {
   return read_json((folder / "testdata/code.json").string()).at(part);
 }
 
-class Sandbox : public testing::Test {
+class Sandbox : public test::SandboxTest<3> {
  protected:
-  static void SetUpTestSuite() { sandbox_ = test::make_sandbox(3, why_not_).release(); }
-  static void TearDownTestSuite() { delete std::exchange(sandbox_, nullptr); }
-  void SetUp() override {
-    if (sandbox_ == nullptr) GTEST_SKIP() << why_not_;
-  }
   static ProgramResult run(const std::string& program) { return sandbox_->run(program); }
-
-  static PythonSandbox* sandbox_;
-  static std::string why_not_;
 };
-PythonSandbox* Sandbox::sandbox_ = nullptr;
-std::string Sandbox::why_not_;
 
 TEST_F(Sandbox, PassesWhatHumanEvalPasses) {
   const Json cases = recorded("verdicts");

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kMostTexts = 128;  // for a prompt
 constexpr int64_t kMostLogprobs = 20;
 constexpr size_t kMostStops = 64;
-constexpr size_t kMostPrompts = 4096;
+constexpr size_t kMostPrompts = 4096;  // and texts of all prompts together
 constexpr size_t kMostTokens = size_t{1} << 24;
 constexpr auto kMostWhole = std::numeric_limits<int32_t>::max();
 
@@ -116,6 +116,14 @@ CompletionRequest completion_request(const Json& body) {
   request.echo = fields.flag("echo").value_or(false);
   request.add_special_tokens = fields.flag("add_special_tokens").value_or(true);
   read_common(fields, request);
+  if (request.prompts.size() * static_cast<size_t>(request.n) > kMostPrompts) {
+    throw ApiError(
+        400,
+        fmt::format("{} prompts with n {} are {} texts: expected at most {}",
+                    request.prompts.size(), request.n,
+                    request.prompts.size() * static_cast<size_t>(request.n), kMostPrompts),
+        "n");
+  }
   if (request.max_tokens == 0 && !request.echo) {
     throw ApiError(400, "max_tokens is 0 and echo is not true: nothing would be answered",
                    "max_tokens");

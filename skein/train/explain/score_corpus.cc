@@ -63,7 +63,7 @@ Config config_to_score(const ModelSource& source, const ScoreQuestion& question)
        config.data.sequence_length, limit.tokens, limit.key);
 }
 
-std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& source) {
+std::unique_ptr<Tokenizer> tokenizer_for_text(const ModelSource& source) {
   if (source.tokenizer().empty()) {
     fail(ErrorCode::kUsage,
          "{} has no tokenizer, and a corpus holds text: expected a tokenizer.model or "
@@ -120,7 +120,7 @@ CorpusScore score_corpus(const ScoreQuestion& question) {
   const auto start = Clock::now();
   const ModelSource source(question.model);
   Config config = config_to_score(source, question);
-  const auto tokenizer = tokenizer_of(source);
+  const auto tokenizer = tokenizer_for_text(source);
   suit_lanes(config, open_corpus(question.corpus, "--corpus").num_bytes());
   const int64_t sequences = config.batch.global_sequences;
   const DataFeed feed(question.corpus, *tokenizer, config, source.config().vocab_size, "--corpus",
