@@ -25,6 +25,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import statistics
@@ -177,7 +178,9 @@ def main():
 
 
 def newest_checkpoint(run):
-    return max(int(name[5:]) for name in os.listdir(os.path.join(run, "checkpoints")) if name.startswith("step-"))
+    """A folder with more in its name, such as .failed, holds what a save that was cut off had written."""
+    names = os.listdir(os.path.join(run, "checkpoints"))
+    return max(int(name[5:]) for name in names if re.fullmatch(r"step-\d+", name))
 
 
 def last_step(run):
