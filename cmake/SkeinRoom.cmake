@@ -73,7 +73,7 @@ function(skein_room room)
   endif()
   if(SKEIN_FUZZ)
     # A file that a fuzzer needs and that is not among these shows when it is linked.
-    list(FILTER sources INCLUDE REGEX "/skein/(base|tensor|bpe|jinja|data|chat|objects|model|ir|ops)/|/skein/prepare/(clean|read)/|/skein/evaluate/yaml/|/skein/serve/http/(http_request|request_)|/skein/prepare/dedup/hashing/words|/skein/checkpoint/(format/(boxes|convert|cover_sum|manifest|safetensors|shard_index|timeline)|hugging_face/|save/(part|part_manifest)\\.cc)|/skein/comm/collective\\.cc|/skein/replica/record\\.cc|/skein/supervise/records\\.cc|/skein/config/(config|check|fields|length|lookup|notes|text|written_names|node_range)\\.cc|/skein/schedule/hardware")
+    list(FILTER sources INCLUDE REGEX "/skein/(base|tensor|bpe|jinja|data|chat|objects|model|ir|ops)/|/skein/prepare/(clean|read)/|/skein/evaluate/yaml/|/skein/serve/(http/(http_request|request_)|api/(api_error|generation_request|json_fields))|/skein/prepare/dedup/hashing/words|/skein/checkpoint/(format/(boxes|convert|cover_sum|manifest|safetensors|shard_index|timeline)|hugging_face/|save/(part|part_manifest)\\.cc)|/skein/comm/collective\\.cc|/skein/replica/record\\.cc|/skein/supervise/records\\.cc|/skein/config/(config|check|evaluate_fields|fields|length|lookup|notes|text|written_names|node_range)\\.cc|/skein/schedule/hardware")
     list(FILTER sources EXCLUDE REGEX "/skein/ops/.*(_cpu|_avx512|_ceiling|/ops|/cpu_kind|algorithm_cache)\\.cc$|/skein/ops/(matmul|cuda|clip_scale|offload|pipeline|sum_squares)/|/clean/(clean|page|report)\\.cc$|/data/(corpus/writer|lanes/(loader|packer)|learn/(byte_level_train|stats|tokenizer_train))\\.cc$|/ir/(program|text_|verify|shared_rows)|/bpe/train_merges|/objects/(ranges|writer)")
   endif()
 

@@ -26,7 +26,7 @@ awk '
 BEGIN {
   # Who may include whom; what follows from it transitively is allowed too.
   rooms = "cli: launch train serve health prepare;  serve: infer;  health: launch train;  train: plan evaluate;" \
-          "plan: compile record replica supervise;  infer: evaluate;  evaluate: compile chat;" \
+          "plan: evaluate record replica supervise;  infer: evaluate;  evaluate: compile chat;" \
           "compile: weights passes backends;  backends: ops runtime;  weights: config runtime;  record: config runtime;" \
           "config: model optim data checkpoint;" \
           "passes: schedule ops;  model: ops;  optim: ops;  schedule: ir comm;  ops: ir comm;" \
@@ -38,11 +38,11 @@ BEGIN {
   read_order("base", "machine: text;  numbers: shared;  shared: text;  text: files;  files: threads;  threads: .;  .:")
   read_order("bpe", ".: steps;  steps: expression;  expression: unicode;  unicode:")
   read_order("checkpoint", "save: find;  find: format;  hugging_face: format;  format:")
-  read_order("cli", ".: commands;  commands: help inputs plan train;  help: shared;  inputs: shared;  plan: shared;  train: shared;  shared:")
+  read_order("cli", ".: commands;  commands: evaluate help inputs plan train;  evaluate:;  help: shared;  inputs: shared;  plan: shared;  train: shared;  shared:")
   read_order("config", "run: .;  .:")
   read_order("data", "learn: tokenizer;  lanes: tokenizer;  tokenizer: corpus;  corpus:")
   read_order("data/tokenizer", ".: sentencepiece;  sentencepiece: folder;  folder: byte_level;  byte_level:")
-  read_order("evaluate", "results: requests execution;  requests: metrics .;  metrics: tasks .;  tasks: yaml;  yaml:;  documents:;  encode:;  execution:;  .:")
+  read_order("evaluate", "packed: prepare encode tasks;  prepare: results documents;  results: requests execution;  requests: metrics documents .;  metrics: tasks .;  tasks: yaml;  yaml:;  documents:;  encode:;  execution:;  .:")
   read_order("jinja", ".: syntax;  syntax: library;  library: values;  values:")
   read_order("launch", "node: place;  jobs: .;  place: .;  .:")
   read_order("passes", ".: parallel overlap;  parallel: memory;  overlap: memory;  memory:")

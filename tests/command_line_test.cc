@@ -120,8 +120,9 @@ TEST(CommandLine, AFailureIsExitCode1AndOneLine) {
   EXPECT_EQ(outcome.out, "");
   EXPECT_EQ(outcome.err,
             "skein: /nowhere: expected a run folder, with metrics.jsonl or events.jsonl\n");
-  expect_refused(run_skein({"generate", "--model", "/nowhere", "--prompt", "a"}), 2,
-                 {"/nowhere is not a folder: expected a Hugging Face model or a checkpoint"});
+  expect_refused(
+      run_skein({"generate", "--model", "/nowhere", "--prompt", "a"}), 2,
+      {"/nowhere is not a folder: expected a run, a checkpoint or a Hugging Face model"});
 }
 
 // A run's folder stands for its configuration.

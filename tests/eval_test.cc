@@ -207,5 +207,48 @@ TEST(Eval, ProgramsNeedEnoughAnswers) {
   EXPECT_THAT(idle.err, HasSubstr("--execute has no effect: no task runs programs"));
 }
 
+// What was done before is not done again: after a kill, one call does the rest.
+TEST(Eval, EvaluatesAllCheckpointsOnce) {
+  job().trained("saved", {"run.steps=6", "checkpoint.every_steps=2"});
+  const fs::path run = job().run("saved");
+  Arguments words = job().arguments("both", {"--all-checkpoints"});
+  words[1] = run.string();
+  const Outcome first = run_skein(words);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_THAT(first.out, HasSubstr("both acc\n"));
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(run / "eval")) {
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  ASSERT_EQ(files.size(), 3u);
+  const Outcome again = run_skein(words);
+  EXPECT_EQ(again.out, first.out);
+  EXPECT_THAT(again.err, HasSubstr("step 2: evaluated before\nstep 4: evaluated before\n"));
+  EXPECT_EQ(again.err.find("written"), std::string::npos);
+  fs::remove(files[0]);
+  const Outcome rest = run_skein(words);
+  EXPECT_EQ(rest.out, first.out);
+  EXPECT_EQ(rest.err.find("written"), rest.err.rfind("written"));
+  EXPECT_THAT(rest.err, HasSubstr("written"));
+  // Another question has other results.
+  Arguments other = words;
+  other.insert(other.end(), {"--limit", "2", "--json"});
+  const OrderedJson all = OrderedJson::parse(TinyJob::must(other).out).at("checkpoints");
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[2].at("skein").at("run").at("step"), 6);
+  EXPECT_EQ(all[2].at("n-samples").at("choose").at("effective"), 2);
+  // The report reads them.
+  const Outcome report = run_skein({"report", run.string(), "--diff", "--json"});
+  EXPECT_THAT(report.out, HasSubstr("eval.choose.acc"));
+}
+
+TEST(Eval, RefusesAllCheckpointsOfAFolderWithoutAny) {
+  Arguments words = job().arguments("both", {"--all-checkpoints"});
+  words[1] = (job().folder / "data").string();
+  const Outcome outcome = run_skein(words);
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("holds no checkpoint"));
+}
+
 }  // namespace
 }  // namespace skein

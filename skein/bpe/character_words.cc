@@ -33,9 +33,8 @@ void CharacterWords::add_seam(std::string_view left, std::string_view right) {
   const char32_t before = utf8::last_character(left).code;
   const char32_t behind = utf8::first_character(right).code;
   joined_.add(static_cast<int32_t>(before), static_cast<int32_t>(behind), {0, 0});
-  if (small(before) < kSmall && small(behind) < kSmall) {
-    joined_small_[small(before)].set(small(behind));
-  }
+  const size_t row = small(before), column = small(behind);
+  if (row < kSmall && column < kSmall) joined_small_[row].set(column);
 }
 
 bool CharacterWords::is_joined(char32_t left, char32_t right) const {

@@ -22,7 +22,7 @@ class RowWriter {
       : max_bytes_(static_cast<size_t>(max_bytes)), where_(where), json_(json) {}
 
   void write(const arrow::RecordBatch& batch, int64_t row) {
-    json_ = "{";
+    json_.assign(1, '{');
     for (int i = 0; i < batch.num_columns(); ++i) {
       write_key(batch.column_name(i), i == 0);
       write_value(*batch.column(i), row, 0);

@@ -155,6 +155,7 @@ StepSpec step_spec(const Config& config, const DecoderConfig& model, const Paral
   spec.sequence_length = config.data.sequence_length;
   spec.documents = config.data.document_mask;
   spec.repeatable = config.precision.repeatable;
+  spec.token_losses = !config.evaluate.empty();
   spec.recompute = parse_recompute_policy(config.memory.recompute);
   spec.offload_optimizer = config.memory.offload_optimizer;
   if (config.memory.offload_activations) {

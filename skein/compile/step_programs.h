@@ -56,6 +56,7 @@ struct StepSpec {
   int64_t head_block_tokens = 0;   // DecoderOptions
   bool documents = true;           // DecoderOptions
   bool repeatable = true;          // DecoderOptions
+  bool token_losses = false;       // evaluation keeps the loss of each token, token_loss
 
   // The schedule of a step: empty micro-batches are scheduled, too. Derived from the members above,
   // since a run whose batches grow changes micro_batches.

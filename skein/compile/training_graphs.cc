@@ -4,6 +4,7 @@
 #include "skein/compile/step_programs.h"
 #include "skein/model/decoder.h"
 #include "skein/model/placement.h"
+#include "skein/ops/redistribute/redistribute.h"
 #include "skein/passes/begin_sums.h"
 #include "skein/passes/differentiate.h"
 #include "skein/passes/fuse_residual.h"
@@ -60,6 +61,22 @@ UpdateOptions update_options(const StepSpec& spec) {
     if (options.stage == last) options.shared_with_stage[name] = 0;
   }
   return options;
+}
+
+// Each rank has the losses of the tokens whose rows it holds.
+void keep_token_losses(Graph& graph) {
+  const ValueId losses = graph.find(decoder_names::kTokenLoss);
+  if (losses == kNoValue) fail(ErrorCode::kInternal, "the model has no token_loss");
+  Placements wanted = graph.type(losses).placements;
+  for (Placement& one : wanted) {
+    if (one.is_partial()) one = Placement::replicated();
+  }
+  const ValueId whole = redistribute_all(graph, losses, wanted);
+  if (whole != losses) {
+    graph.rename(losses, "token_loss.partial");
+    graph.rename(whole, decoder_names::kTokenLoss);
+  }
+  graph.mark_output(whole);
 }
 
 std::span<const Pass> until_stage(const std::vector<Pass>& passes) {
@@ -119,6 +136,8 @@ StepPasses step_passes(const StepSpec& spec) {
        [&](Graph& g) { overlap(g, spec.layout.shares().most() == 1); }, spec.overlap},
   };
   passes.evaluation = {
+      {"keep_token_losses", "has the loss of each token as an output", keep_token_losses,
+       spec.token_losses},
       shards_weights,
       takes_stage,
       {"append_loss_total", "appends the sum of the loss over ranks", append_loss_total},

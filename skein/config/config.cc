@@ -12,6 +12,7 @@
 #include "skein/base/files/open_file.h"
 #include "skein/base/text/hub_name.h"
 #include "skein/base/text/toml.h"
+#include "skein/config/evaluate_fields.h"
 #include "skein/config/fields.h"
 #include "skein/config/length.h"
 #include "skein/config/model_key_value.h"
@@ -95,6 +96,10 @@ class ConfigReader {
     const toml::table document = parse_toml(text, name);
     for (const auto& [section, node] : document) {
       const std::string where = fmt::format("{}:{}", name, section.source().begin.line);
+      if (section.str() == "evaluate") {
+        if (!overridden_.contains("evaluate")) config_.evaluate = read_evaluate_tables(node, where);
+        continue;
+      }
       const toml::table* table = node.as_table();
       if (!table) {
         const OtherWord* word = find_other_word(section.str());
@@ -120,6 +125,10 @@ class ConfigReader {
     const std::string where = "--set " + text;
     const size_t dot = text.find('.');
     const size_t equals = text.find('=');
+    if (text.starts_with("evaluate=")) {
+      config_.evaluate = read_evaluate_tables(*parse_toml(text, where).get("evaluate"), where);
+      return;
+    }
     if (equals == std::string::npos || dot == std::string::npos || dot > equals) {
       fail(ErrorCode::kUsage, "{}: expected section.key=value, such as run.steps=100{}", where,
            advice_on_word(std::string_view(text).substr(0, equals)));
@@ -277,6 +286,10 @@ class ConfigReader {
 };
 
 }  // namespace
+
+bool store_value(const toml::node& node, const ConfigLimits& limits, const ConfigValue& value) {
+  return std::visit(Store(node, limits), value);
+}
 
 Config parse_config(std::string_view text, const std::string& name,
                     std::span<const std::string> overrides) {

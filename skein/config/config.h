@@ -186,6 +186,17 @@ struct ValidateConfig {
   bool operator==(const ValidateConfig&) const = default;
 };
 
+// One [[evaluate]]: tasks that a run is evaluated on. No part of its identity.
+struct EvaluateConfig {
+  std::string tasks;         // names with commas between
+  int64_t every_steps = 0;   // 0: at the end
+  int64_t limit = 0;         // documents of each task; 0: all
+  int64_t num_fewshot = -1;  // examples in each context; -1: the task's
+  std::string data;          // a folder with data sets; "": the caches of Hugging Face
+  std::string include_path;  // a folder with task files; "": SKEIN_TASKS, or an installed lm-eval
+  bool operator==(const EvaluateConfig&) const = default;
+};
+
 // Read by `skein plan` alone; no part of a run's identity.
 struct PlanConfig {
   std::string hardware;
@@ -220,6 +231,7 @@ struct Config {
   DeviceConfig device;
   LogConfig log;
   ValidateConfig validate;
+  std::vector<EvaluateConfig> evaluate;
   PlanConfig plan;
   ConfigOrigin origin;
   bool operator==(const Config&) const = default;

@@ -424,6 +424,10 @@ std::vector<ConfigPath> config_paths(Config& config) {
       for (DataSource& source : **sources) paths.push_back({key, &source.path});
     }
   }
+  for (EvaluateConfig& evaluation : config.evaluate) {
+    paths.push_back({"evaluate.data", &evaluation.data});
+    paths.push_back({"evaluate.include_path", &evaluation.include_path});
+  }
   return paths;
 }
 

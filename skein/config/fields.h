@@ -79,6 +79,8 @@ void check_section(std::string_view section, const std::string& where,
 // bf16", ...
 std::string describe_expected(const KnownKey& known);
 
+std::string describe_expected(const ConfigValue& value, const ConfigLimits& limits);
+
 // The value of a file as text for errors.
 std::string describe_found(const toml::node& node);
 // A string, a whole number, true or false, without quotes; else "".
@@ -87,7 +89,14 @@ std::string scalar_text(const toml::node& node);
 // What is wrong with a table of [[data.source]]; "": nothing.
 std::string why_no_source(const toml::node& node);
 
+// Stores a TOML value; false where its type or its value does not fit.
+bool store_value(const toml::node& node, const ConfigLimits& limits, const ConfigValue& value);
+
+// "whole number", "string", or the choices.
+std::string type_name(const ConfigValue& value, const ConfigLimits& limits);
+
 // The value as TOML; floats read back to the same bits.
+std::string toml_value(const ConfigValue& value, bool is_path);
 std::string toml_value(const ConfigField& field, const Config& config);
 std::string toml_value(const Json& json);
 

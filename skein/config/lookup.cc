@@ -180,6 +180,12 @@ void check_section(std::string_view section, const std::string& where,
   for (const std::string_view name : names) {
     if (name == section) return;
   }
+  if (section == "evaluate") {
+    fail(ErrorCode::kUsage,
+         "{}: evaluate is a list of tables: expected --set 'evaluate=[{{tasks = \"hellaswag\", "
+         "every_steps = 1000}}]', which replaces those of the file",
+         where);
+  }
   const std::string_view nearest = nearest_name(section, names);
   if (!nearest.empty()) {
     fail(ErrorCode::kUsage, "{}: unknown section [{}]: did you mean [{}]?", where, section,
@@ -210,7 +216,11 @@ KnownKey find_key(std::string_view section, std::string_view key, const std::str
 std::string describe_expected(const KnownKey& known) {
   if (known.model_key) return describe_kind(known.model_key->kind);
   Config probe;
-  return std::visit(DescribeType{known.field->limits}, known.field->value(probe));
+  return describe_expected(known.field->value(probe), known.field->limits);
+}
+
+std::string describe_expected(const ConfigValue& value, const ConfigLimits& limits) {
+  return std::visit(DescribeType{limits}, value);
 }
 
 std::span<const std::string_view> acceptable_changes() {

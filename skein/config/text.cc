@@ -7,6 +7,7 @@
 #include "skein/base/error.h"
 #include "skein/base/machine/environment.h"
 #include "skein/base/text/json_text.h"
+#include "skein/config/evaluate_fields.h"
 #include "skein/config/fields.h"
 
 namespace skein {
@@ -61,7 +62,9 @@ struct ValueText {
   }
 };
 
-std::string type_name(const ConfigField& field) {
+}  // namespace
+
+std::string type_name(const ConfigValue& value, const ConfigLimits& limits) {
   struct TypeName {
     std::string operator()(const bool*) const { return "true or false"; }
     std::string operator()(const int64_t*) const { return "whole number"; }
@@ -69,18 +72,17 @@ std::string type_name(const ConfigField& field) {
     std::string operator()(const std::string*) const { return "string"; }
     std::string operator()(const std::vector<DataSource>*) const { return "list of tables"; }
   };
-  if (!field.limits.choices.empty()) {
-    return fmt::format("`{}`", fmt::join(field.limits.choices, "`, `"));
-  }
-  Config probe;
-  return std::visit(TypeName{}, field.value(probe));
+  if (!limits.choices.empty()) return fmt::format("`{}`", fmt::join(limits.choices, "`, `"));
+  return std::visit(TypeName{}, value);
 }
 
-}  // namespace
+std::string toml_value(const ConfigValue& value, bool is_path) {
+  return std::visit(ValueText{place_text, is_path}, value);
+}
 
 std::string toml_value(const ConfigField& field, const Config& config) {
   Config copy = config;
-  return std::visit(ValueText{place_text, field.limits.is_path}, field.value(copy));
+  return toml_value(field.value(copy), field.limits.is_path);
 }
 
 std::string toml_value(const Json& json) {
@@ -134,11 +136,11 @@ std::string config_text_as_written(const Config& config) {
         std::visit(ValueText{as_written, field.limits.is_path}, field.value(copy));
     text += fmt::format("{} = {}\n", field.key, value);
   }
-  return text;
+  return text + evaluations_text(config.evaluate);
 }
 
 std::string config_reference() {
-  const Config defaults;
+  Config defaults;
   std::string text;
   std::string_view section;
   for (const ConfigField& field : config_fields()) {
@@ -149,9 +151,10 @@ std::string config_reference() {
     }
     const std::string value =
         field.limits.required ? "required" : fmt::format("`{}`", toml_value(field, defaults));
-    text +=
-        fmt::format("| `{}` | {} | {} | {} |\n", field.key, type_name(field), value, field.help);
+    text += fmt::format("| `{}` | {} | {} | {} |\n", field.key,
+                        type_name(field.value(defaults), field.limits), value, field.help);
   }
+  text += evaluate_reference();
   text += "\n### Hugging Face keys in [model]\n\n| key | value | |\n|---|---|---|\n";
   for (const ModelKey& model_key : model_keys()) {
     text += fmt::format("| `{}` | {} | {} |\n", model_key.key,

@@ -37,6 +37,11 @@ void check_utf8(Config& config, const std::string& file) {
       check(key + ", a name", source.name, false);
     }
   }
+  for (const EvaluateConfig& evaluation : config.evaluate) {
+    check("evaluate.tasks", evaluation.tasks, false);
+    check("evaluate.data", evaluation.data, !evaluation.data.empty());
+    check("evaluate.include_path", evaluation.include_path, !evaluation.include_path.empty());
+  }
 }
 
 }  // namespace skein

@@ -2,7 +2,8 @@
 
 #include <utility>
 
-#include "skein/evaluate/tasks/generation_settings.h"
+#include "skein/evaluate/prepare/generation_settings.h"
+#include "skein/evaluate/prepare/prepared_task.h"
 
 namespace skein {
 namespace {
@@ -46,13 +47,10 @@ TextGeneration generation_of(const TaskConfig& task, const std::vector<int64_t>&
 }  // namespace
 
 std::vector<DocumentAnswers> answer_task(
-    const TaskConfig& task, TaskRequests& requests, Answerer& answerer,
-    const std::vector<int64_t>& eos_ids,
+    PreparedTask& prepared, Answerer& answerer, const std::vector<int64_t>& eos_ids,
     const std::function<void(int64_t num_done, int64_t num_requests)>& progress) {
-  std::vector<DocumentAnswers> documents;
-  while (std::optional<DocumentRequests> asked = requests.next()) {
-    documents.push_back({std::move(*asked), {}, {}});
-  }
+  const TaskConfig& task = *prepared.config;
+  std::vector<DocumentAnswers> documents = ask_all(prepared);
   const auto report = [&](size_t of) {
     return [&progress, of](int64_t num_done) {
       if (progress) progress(num_done, static_cast<int64_t>(of));

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "skein/evaluate/prepare/prepared_task.h"
 #include "skein/evaluate/results/document_answers.h"
 #include "skein/infer/answers.h"
 
@@ -16,8 +17,7 @@ namespace skein {
 
 // `progress`: requests that have an answer, of how many.
 std::vector<DocumentAnswers> answer_task(
-    const TaskConfig& task, TaskRequests& requests, Answerer& answerer,
-    const std::vector<int64_t>& eos_ids,
+    PreparedTask& prepared, Answerer& answerer, const std::vector<int64_t>& eos_ids,
     const std::function<void(int64_t num_done, int64_t num_requests)>& progress);
 
 }  // namespace skein

@@ -21,6 +21,7 @@
 
 #include "skein/base/text/json.h"
 #include "skein/config/config.h"
+#include "skein/plan/evaluations.h"
 #include "skein/plan/memory_fit.h"
 #include "skein/plan/stage.h"
 #include "skein/plan/whole_run.h"
@@ -56,6 +57,7 @@ struct Plan {
   double peak_utilization = 0;      // share of the advertised rate of all ranks
   double matmul_ceiling_share = 0;  // share of what large products reach on them
   RunTotals run;
+  std::vector<PlannedEvaluation> evaluations;  // left empty by make_plan: they read data
   bool in_pairs = false;
   std::string idle_pairs, idle_zero;  // compile/parallel.h
   std::vector<std::string> notes;     // decoder_notes

@@ -1,4 +1,5 @@
 #include "skein/base/text/units.h"
+#include "skein/base/text/visible_text.h"
 #include "skein/plan/memory_text.h"
 #include "skein/plan/plan.h"
 
@@ -152,6 +153,43 @@ std::string speed_text(const Plan& plan) {
   return text;
 }
 
+OrderedJson evaluations_to_json(const std::vector<PlannedEvaluation>& evaluations) {
+  OrderedJson list = OrderedJson::array();
+  for (const PlannedEvaluation& planned : evaluations) {
+    list.push_back({{"tasks", planned.tasks}, {"every_steps", planned.every_steps}});
+    if (!planned.unknown.empty()) {
+      list.back()["unknown"] = planned.unknown;
+      continue;
+    }
+    list.back().update({{"documents", planned.num_documents},
+                        {"texts", planned.num_texts},
+                        {"tokens", planned.num_tokens},
+                        {"rows", planned.num_rows},
+                        {"times", planned.times},
+                        {"seconds_each", planned.seconds_each}});
+  }
+  return list;
+}
+
+std::string evaluations_text(const std::vector<PlannedEvaluation>& evaluations) {
+  std::string text;
+  for (const PlannedEvaluation& planned : evaluations) {
+    const std::string when = planned.every_steps > 0
+                                 ? fmt::format("every {} steps", planned.every_steps)
+                                 : std::string("at the end");
+    if (!planned.unknown.empty()) {
+      text += fmt::format("  evaluation   {} {}: its time is not known: {}\n", planned.tasks, when,
+                          visible_line(planned.unknown));
+      continue;
+    }
+    text += fmt::format(
+        "  evaluation   {} {}: {} texts in {} rows, {} each time, {} in all\n", planned.tasks, when,
+        planned.num_texts, planned.num_rows, format_short_duration(planned.seconds_each),
+        format_short_duration(planned.seconds_each * static_cast<double>(planned.times)));
+  }
+  return text;
+}
+
 std::string run_text(const RunTotals& run) {
   std::string text =
       fmt::format("\nThe run: {} step{} of {} tokens, {} tokens in all\n", run.steps,
@@ -195,6 +233,7 @@ OrderedJson plan_to_json(const Plan& plan, const std::optional<StagePlan>& of_ra
   json["peak_utilization"] = plan.peak_utilization;
   json["matmul_ceiling_share"] = plan.matmul_ceiling_share;
   json["run"] = run_to_json(plan.run);
+  if (!plan.evaluations.empty()) json["evaluations"] = evaluations_to_json(plan.evaluations);
   json["copies_bytes"] = plan.copies * plan.largest().snapshot_bytes;
   if (of_rank) json["rank"] = bytes_to_json(*of_rank);
   json["collectives"] = collectives_to_json(of_rank ? *of_rank : plan.busiest());
@@ -218,6 +257,7 @@ std::string plan_to_text(const Plan& plan) {
   if (!plan.busiest().wire.empty()) text += wire_text(plan.busiest());
   text += speed_text(plan);
   text += run_text(plan.run);
+  text += evaluations_text(plan.evaluations);
   return text;
 }
 

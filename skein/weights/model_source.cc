@@ -30,7 +30,8 @@ void require_folder(const fs::path& folder) {
          "weights, or a checkpoint",
          folder.string());
   }
-  fail(ErrorCode::kUsage, "{} is not a folder: expected a Hugging Face model or a checkpoint{}",
+  fail(ErrorCode::kUsage,
+       "{} is not a folder: expected a run, a checkpoint or a Hugging Face model{}",
        folder.string(), hub_advice(folder.native()));
 }
 

@@ -67,7 +67,7 @@ std::string unescaped(std::string_view name) {
   constexpr std::string_view kLineFeed = "\\012";
   std::string text(name);
   for (size_t at = 0; (at = text.find(kLineFeed, at)) != std::string::npos; ++at) {
-    text.replace(at, kLineFeed.size(), "\n");
+    text.replace(at, kLineFeed.size(), 1, '\n');
   }
   return text;
 }

@@ -138,7 +138,8 @@ Shard parse_shard(const Json& json, const std::string& where, const ManifestTens
   shard.slice.offset = fields.integers("offset", 0, kMaxRank);
   shard.slice.shape = Shape(fields.integers("shape", 1, kMaxRank));
   const std::vector<int64_t> bytes = fields.integers("bytes", 0, 2);
-  shard.xxh3_128 = fields.checksum("xxh3_128");
+  const std::string digits = fields.checksum("xxh3_128");
+  shard.xxh3_128 = digits;
   fields.finish();
   if (!shard.slice.inside(tensor.shape)) {
     fail(ErrorCode::kInvalid, "{}: offset and shape are not a box inside {}", where,

@@ -41,7 +41,7 @@ constexpr std::array<KnownDType, 15> kDTypes = {{
 
 // Names from outside, short enough for a message.
 std::string clip(const std::string& text) {
-  return text.size() <= 200 ? text : text.substr(0, 200) + "…";
+  return text.size() <= 200 ? text : fmt::format("{}…", std::string_view(text).substr(0, 200));
 }
 
 // Builds the entries directly from the parser's events: memory is bounded by what is kept, and any

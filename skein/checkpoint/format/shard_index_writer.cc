@@ -39,7 +39,7 @@ ShardIndexWriter::ShardIndexWriter(std::span<const ManifestFile> files,
     num_shards += tensor.num_shards;
   }
   num_shards_ = static_cast<int64_t>(num_shards);
-  head_ = std::string(kMagic) + std::string(16, '\0');
+  head_.assign(kMagic).append(16, '\0');
   const auto name_bytes = static_cast<int64_t>(names.size());
   const auto note_bytes = static_cast<int64_t>(note.size());
   const auto num_files = static_cast<int64_t>(files.size());

@@ -1,22 +1,25 @@
 // skein eval MODEL --tasks NAMES [--include-path DIR] [--data DIR] [--num-fewshot N] [--limit N]
 //                  [--log-samples] [--execute] [--max-length N] [--precision f32|bf16] [--out DIR]
-//                  [--json]
+//                  [--all-checkpoints] [--json]
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
-#include <sstream>
 
 #include "skein/backends/backend.h"
 #include "skein/base/machine/cores.h"
-#include "skein/base/text/json_text.h"
 #include "skein/base/text/log.h"
+#include "skein/checkpoint/find/folder.h"
+#include "skein/checkpoint/find/reader.h"
 #include "skein/cli/commands/commands.h"
+#include "skein/cli/evaluate/checkpoint_curve.h"
 #include "skein/cli/shared/print.h"
+#include "skein/config/run/checkpoints.h"
+#include "skein/evaluate/results/results_files.h"
 #include "skein/evaluate/results/results_json.h"
 #include "skein/evaluate/tasks/load_tasks.h"
-#include "skein/evaluate/tasks/task_folders.h"
 #include "skein/infer/evaluate_model.h"
 #include "skein/weights/source_tokenizer.h"
 
@@ -33,38 +36,13 @@ struct EvalArguments {
   int64_t num_fewshot = 0;
   double limit = 0;
   int threads = 0;
+  bool all_checkpoints = false;
   bool json = false;
   CLI::Option *num_fewshot_option = nullptr, *limit_option = nullptr;
 };
 
-std::vector<std::string> names_of(const std::string& list) {
-  std::vector<std::string> names;
-  std::istringstream stream(list);
-  for (std::string name; std::getline(stream, name, ',');) {
-    if (!name.empty()) names.push_back(name);
-  }
-  if (names.empty()) {
-    fail(ErrorCode::kUsage, "--tasks is empty: expected names of tasks, with commas between");
-  }
-  return names;
-}
-
 double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-// The name of a model as part of a file's name, as lm-evaluation-harness has it.
-std::string folder_name(const std::string& model) {
-  std::string name;
-  for (const char c : model) {
-    const bool is_kept = std::string_view("\"<>:/|\\?*[]").find(c) == std::string_view::npos;
-    if (is_kept) {
-      name += c;
-    } else if (!name.ends_with("__")) {
-      name += "__";
-    }
-  }
-  return name;
 }
 
 // One line on a terminal, written over; else nothing.
@@ -74,43 +52,34 @@ void show(const EvaluateProgress& progress) {
              visible_line(progress.task), progress.num_done, progress.num_requests);
 }
 
-void write_results(const fs::path& folder, const Evaluation& evaluation, const OrderedJson& json,
-                   double date) {
-  make_folders(folder);
-  const std::string stamp = results_date(date);
-  const fs::path results = folder / ("results_" + stamp + ".json");
-  write_file_atomic(results, exact_json(json, results.string(), 2));
-  print_line(stderr, "results: {}", results.string());
-  for (const TaskScores& task : evaluation.tasks) {
-    if (task.samples.empty()) continue;
-    const fs::path samples = folder / fmt::format("samples_{}_{}.jsonl", task.task->task, stamp);
-    write_file_atomic(samples, fmt::format("{}\n", fmt::join(task.samples, "\n")));
-    print_line(stderr, "samples: {}", samples.string());
-  }
-}
-
 std::vector<fs::path> paths_of(const std::vector<std::string>& names) {
   return {names.begin(), names.end()};
 }
 
-int evaluate(EvalArguments& arguments) {
-  const double begun = now();
-  if (arguments.evaluate.scoring.log_samples && arguments.out.empty()) {
-    fail(ErrorCode::kUsage, "--log-samples: nothing is written without --out DIR");
-  }
-  const ModelSource source(arguments.model);
-  const auto tokenizer = tokenizer_of(source);
-  const std::vector<std::string> names = names_of(arguments.tasks);
-  const bool are_all_files = std::all_of(
-      names.begin(), names.end(), [](const std::string& name) { return name.ends_with(".yaml"); });
-  const TaskIndex index(task_folders(paths_of(arguments.include_paths), are_all_files));
-  const std::vector<TaskNode> asked = TaskLoader(index).load(names);
-  check_tasks_are_apart(asked);
-  if (!index.notes().empty()) {
-    log::warn("{} task files are passed over; the first: {}", index.notes().size(),
-              index.notes().front());
-  }
+// What the results depend on beside the weights, the tasks' files and the data.
+OrderedJson asked_of(const EvalArguments& arguments) {
+  const RequestOptions& requests = arguments.evaluate.requests;
+  return {
+      {"tasks", arguments.tasks},
+      {"num_fewshot", requests.num_fewshot ? OrderedJson(*requests.num_fewshot) : OrderedJson()},
+      {"limit", requests.limit ? OrderedJson(*requests.limit) : OrderedJson()},
+      {"fewshot_seed", requests.seed},
+      {"max_length", arguments.evaluate.max_length},
+      {"precision", arguments.precision},
+      {"apply_chat_template", arguments.evaluate.apply_chat_template},
+      {"fewshot_as_multiturn", requests.fewshot_as_multiturn},
+      {"system_instruction", requests.system_instruction},
+      {"execute", arguments.evaluate.execute}};
+}
 
+// Step and tokens of a checkpoint; null: a Hugging Face folder has none.
+OrderedJson run_of(const ModelSource& source) {
+  if (source.is_hugging_face()) return nullptr;
+  const TrainingState state = CheckpointReader(source.path()).state();
+  return {{"step", state.step}, {"tokens", state.tokens_seen}};
+}
+
+void take_options(EvalArguments& arguments) {
   EvaluateOptions& options = arguments.evaluate;
   options.data_folders = paths_of(arguments.data);
   options.dtype = arguments.precision == "bf16" ? DType::kBF16 : DType::kF32;
@@ -118,32 +87,100 @@ int evaluate(EvalArguments& arguments) {
     options.requests.num_fewshot = arguments.num_fewshot;
   }
   if (arguments.limit_option->count() > 0) options.requests.limit = arguments.limit;
-  const auto device = make_device({.kind = "cpu", .threads = arguments.threads});
   options.scoring.num_threads = arguments.threads > 0 ? arguments.threads : num_cores();
-  const Evaluation evaluation =
-      evaluate_model(source, *tokenizer, *device, asked, options, show,
-                     [](const std::string& note) { log::warn("{}", note); });
-  if (log::on_terminal()) fmt::print(stderr, "\r\033[K");
+}
 
-  EvaluationRecord record;
-  record.model = arguments.model;
-  record.precision = arguments.precision;
-  record.device = "cpu";
-  record.max_length =
-      options.max_length > 0 ? options.max_length : text_limit(source.config()).tokens;
-  record.num_parameters = num_parameters(source.config());
-  if (options.requests.limit) record.limit = *options.requests.limit;
-  record.fewshot_seed = options.requests.seed;
-  record.date = begun;
-  record.seconds = now() - begun;
-  const OrderedJson json = results_json(evaluation, record);
-  if (!arguments.out.empty()) {
-    write_results(fs::path(arguments.out) / folder_name(arguments.model), evaluation, json, begun);
+// A model on the tasks, and its files of results where there is a folder for them.
+class Evaluator {
+ public:
+  explicit Evaluator(const EvalArguments& arguments)
+      : arguments_(arguments),
+        asked_(load_tasks(arguments.tasks, "--tasks", paths_of(arguments.include_paths), warn)),
+        device_(make_device({.kind = "cpu", .threads = arguments.threads})) {}
+
+  struct Results {
+    Evaluation evaluation;
+    OrderedJson json;
+  };
+  Results evaluate(const std::string& model, const std::string& out) const {
+    const double begun = now();
+    const ModelSource source(model);
+    const auto tokenizer = tokenizer_of(source);
+    const EvaluateOptions& options = arguments_.evaluate;
+    Results results{evaluate_model(source, *tokenizer, *device_, asked_, options, show, warn), {}};
+    if (log::on_terminal()) fmt::print(stderr, "\r\033[K");
+    EvaluationRecord record;
+    record.model = model;
+    record.precision = arguments_.precision;
+    record.device = "cpu";
+    record.max_length =
+        options.max_length > 0 ? options.max_length : text_limit(source.config()).tokens;
+    record.num_parameters = num_parameters(source.config());
+    if (options.requests.limit) record.limit = *options.requests.limit;
+    record.fewshot_seed = options.requests.seed;
+    record.date = begun;
+    record.seconds = now() - begun;
+    record.run = run_of(source);
+    record.asked = asked_of(arguments_);
+    results.json = results_json(results.evaluation, record);
+    if (out.empty()) return results;
+    for (const fs::path& file :
+         write_results(out, arguments_.model, results.evaluation, results.json, begun)) {
+      print_line(stderr, "written: {}", file.string());
+    }
+    return results;
+  }
+
+ private:
+  static void warn(const std::string& note) { log::warn("{}", note); }
+
+  const EvalArguments& arguments_;
+  const std::vector<TaskNode> asked_;
+  const std::unique_ptr<Device> device_;
+};
+
+int evaluate(const EvalArguments& arguments) {
+  if (arguments.evaluate.scoring.log_samples && arguments.out.empty()) {
+    fail(ErrorCode::kUsage, "--log-samples: nothing is written without --out DIR");
+  }
+  const Evaluator::Results results = Evaluator(arguments).evaluate(arguments.model, arguments.out);
+  if (arguments.json) {
+    print_json(results.json);
+  } else {
+    print_text(stdout, results_table(results.evaluation));
+  }
+  return kExitDone;
+}
+
+// Those that an earlier call has done are not done again.
+int evaluate_all_checkpoints(const EvalArguments& arguments) {
+  std::vector<CheckpointInfo> checkpoints =
+      list_checkpoints(checkpoints_inside(find_checkpoint(arguments.model)));
+  if (checkpoints.empty()) {
+    fail(
+        ErrorCode::kNotFound,
+        "{} holds no checkpoint: expected a run, or a folder of checkpoints, for --all-checkpoints",
+        arguments.model);
+  }
+  std::reverse(checkpoints.begin(), checkpoints.end());
+  const std::string out =
+      arguments.out.empty() ? (fs::path(arguments.model) / "eval").string() : arguments.out;
+  std::map<int64_t, Json> known = results_by_step(out, asked_of(arguments));
+  const Evaluator evaluator(arguments);
+  std::vector<Json> all;
+  for (const CheckpointInfo& checkpoint : checkpoints) {
+    if (const auto found = known.find(checkpoint.step); found != known.end()) {
+      print_line(stderr, "step {}: evaluated before", checkpoint.step);
+      all.push_back(std::move(found->second));
+      continue;
+    }
+    print_line(stderr, "step {}: {}", checkpoint.step, checkpoint.path.string());
+    all.push_back(evaluator.evaluate(checkpoint.path.string(), out).json);
   }
   if (arguments.json) {
-    print_json(json);
+    print_json(OrderedJson{{"checkpoints", all}});
   } else {
-    print_text(stdout, results_table(evaluation));
+    print_text(stdout, checkpoint_curve(all));
   }
   return kExitDone;
 }
@@ -205,11 +242,18 @@ void add_eval_command(CLI::App& app, CommandContext& context) {
                       "a text at the beginning of each context");
   as_path_of_a_disk(command->add_option("--out,--output_path", options->out,
                                         "a folder for results_DATE.json and the samples"));
+  command->add_flag(
+      "--all-checkpoints,--all_checkpoints", options->all_checkpoints,
+      "evaluate each checkpoint of the run that has no results of the same question yet, "
+      "and draw the scores over tokens; --out is MODEL/eval by default");
   command->add_flag("--json", options->json, "print the results as one JSON document");
   command->add_option("--threads", options->threads, "0: all cores")->check(whole_number_from(0));
   command->callback([&context, options] {
     context.computes = true;
-    context.run = [options] { return evaluate(*options); };
+    context.run = [options] {
+      take_options(*options);
+      return options->all_checkpoints ? evaluate_all_checkpoints(*options) : evaluate(*options);
+    };
   });
 }
 

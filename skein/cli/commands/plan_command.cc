@@ -217,7 +217,8 @@ int run_plan(const PlanOptions& options) {
   PlanRequest request = plan_request(config, options.ranks, hardware);
   request.memory_margin = options.memory_margin / 100;
   if (options.search) return run_search(request, options.search_seconds, options.json);
-  const Plan plan = make_plan(request);
+  Plan plan = make_plan(request);
+  plan.evaluations = plan_evaluations(config, plan.step.step_seconds);
   if (options.goodput) {
     run_goodput(planned_scenario(options.simulated, config, plan), options.json);
     return kExitDone;

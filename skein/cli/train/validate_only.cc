@@ -69,6 +69,7 @@ Config config_of_validation(Config config, const fs::path& run_dir) {
                    .health_checks = false};
   config.log = {.tensorboard = false};
   config.validate = {.batches = config.validate.batches};
+  config.evaluate.clear();
   return config;
 }
 
@@ -109,8 +110,9 @@ void print_validated(const std::string& weights, std::span<const Validated> sets
     if (!json) {
       print_line(
           stdout,
-          "validation loss{} {:.4f}, perplexity {:.4g}, over {}{} tokens of {} in {} batch{}{}",
-          set.set.empty() ? "" : " of " + set.set, loss, std::exp(set.loss),
+          "validation loss{} {:.4f}, perplexity {:.4g}, {:.4f} bits per byte, over {}{} tokens "
+          "of {} in {} batch{}{}",
+          set.set.empty() ? "" : " of " + set.set, loss, std::exp(set.loss), set.bits_per_byte,
           set.is_all ? "" : "the first ", set.num_labels, set.path, set.num_batches,
           set.num_batches == 1 ? "" : "es",
           set.is_all ? "" : "; --set validate.batches=0 validates on all of it");
@@ -118,6 +120,7 @@ void print_validated(const std::string& weights, std::span<const Validated> sets
     OrderedJson one = {{"path", set.path},
                        {"loss", loss},
                        {"perplexity", std::exp(set.loss)},
+                       {"bits_per_byte", static_cast<float>(set.bits_per_byte)},
                        {"tokens", set.num_labels},
                        {"batches", set.num_batches},
                        {"all", set.is_all},

@@ -1,5 +1,6 @@
 // What differs between the configurations of two starts of a run.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -7,6 +8,7 @@
 #include "skein/base/files/file.h"
 #include "skein/base/text/json_text.h"
 #include "skein/base/text/toml.h"
+#include "skein/config/evaluate_fields.h"
 #include "skein/config/fields.h"
 #include "skein/config/run/identity.h"
 #include "skein/model/decoder.h"
@@ -55,6 +57,7 @@ class Comparer {
     compare_tokenizer();
     compare_training_text();
     compare_validation_text();
+    compare_evaluations();
     return std::move(result_);
   }
 
@@ -235,6 +238,25 @@ class Comparer {
       add("data.validation", corpus_text(before_, "validation", true),
           corpus_text(after_, "validation", true), ChangeKind::kSetting);
     }
+  }
+
+  // "hellaswag every 500 steps", of each [[evaluate]]; training does not depend on it.
+  std::string evaluations(const Json& configuration) const {
+    const toml::table all = table(configuration, what_);
+    const toml::node* found = all.get("evaluate");
+    if (found == nullptr) return "none";
+    std::vector<std::string> said;
+    for (const EvaluateConfig& one : read_evaluate_tables(*found, what_)) {
+      said.push_back(fmt::format(
+          "{}{}{}{}", one.tasks,
+          one.every_steps > 0 ? fmt::format(" every {} steps", one.every_steps) : " at the end",
+          one.limit > 0 ? fmt::format(", {} documents", one.limit) : "",
+          one.num_fewshot >= 0 ? fmt::format(", {} examples", one.num_fewshot) : ""));
+    }
+    return said.empty() ? "none" : fmt::format("{}", fmt::join(said, "; "));
+  }
+  void compare_evaluations() {
+    add("evaluate", evaluations(before_), evaluations(after_), ChangeKind::kSetting);
   }
   static bool differ(const Json& old, const Json& now) {
     const std::string there = hash(old, kSpansHash), here = hash(now, kSpansHash);

@@ -157,7 +157,7 @@ Dataset::Dataset(DatasetName name, const std::vector<fs::path>& data_folders)
        "data set {}: not on this machine: looked for {}. Put it below a folder that --data names "
        "(a folder for each split as save_to_disk writes it, or .parquet, .jsonl, .arrow files)",
        title(),
-       looked.empty() ? "it nowhere, for want of --data"
+       looked.empty() ? "it nowhere, since no folder is named (--data, evaluate.data)"
                       : fmt::format("{}", fmt::join(looked, ", ")));
 }
 

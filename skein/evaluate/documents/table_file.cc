@@ -36,10 +36,11 @@ T valid(arrow::Result<T> result, const fs::path& path) {
   return std::move(result).ValueUnsafe();
 }
 
-// The bytes of a file, decompressed.
-std::shared_ptr<arrow::Buffer> bytes_of(const fs::path& path) {
+}  // namespace
+
+std::string decompressed_file(const fs::path& path) {
   std::string text = read_file(path.string());
-  if (path.extension() != ".gz") return arrow::Buffer::FromString(std::move(text));
+  if (path.extension() != ".gz") return text;
   auto codec = valid(arrow::util::Codec::Create(arrow::Compression::GZIP), path);
   auto raw = std::make_shared<arrow::io::BufferReader>(arrow::Buffer::FromString(std::move(text)));
   auto stream = valid(arrow::io::CompressedInputStream::Make(codec.get(), raw), path);
@@ -53,7 +54,13 @@ std::shared_ptr<arrow::Buffer> bytes_of(const fs::path& path) {
            kMostBytes >> 30);
     }
   }
-  return arrow::Buffer::FromString(std::move(all));
+  return all;
+}
+
+namespace {
+
+std::shared_ptr<arrow::Buffer> bytes_of(const fs::path& path) {
+  return arrow::Buffer::FromString(decompressed_file(path));
 }
 
 TablePtr read_arrow_table(const fs::path& path) {

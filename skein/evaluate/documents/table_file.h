@@ -9,6 +9,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "skein/evaluate/documents/documents.h"
@@ -17,6 +18,9 @@ namespace skein {
 
 // The rows of `files`, in order; all have the same columns.
 Documents read_table_files(const std::vector<std::filesystem::path>& files);
+
+// The bytes of a file; of *.gz, what they decompress to.
+std::string decompressed_file(const std::filesystem::path& file);
 
 // Whether the ending of the name is of a kind that is read.
 bool is_table_file(const std::filesystem::path& file);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numbers>
 #include <span>
 
 #include "skein/base/error.h"
@@ -148,6 +149,13 @@ MultipleChoiceScores score_multiple_choice(const MultipleChoiceAnswer& answer,
   add("exact_match", [&] { return is_greedy ? 1.0 : 0.0; });
   add("brier_score", [&] {
     return ClassProbabilities{gold.one("brier_score"), softmax_of(values)};
+  });
+  add("gold_bits_per_byte", [&] {
+    const int64_t right = gold.one("gold_bits_per_byte");
+    if (right < 0 || right >= num_choices) return std::nan("");
+    const auto at = static_cast<size_t>(right);
+    return -values.at(at) / std::numbers::ln2 /
+           static_cast<double>(std::max<size_t>(answer.choices.at(at).size(), 1));
   });
   add("acc_mutual_info", [&] {
     std::vector<double> information = values;

@@ -3,7 +3,8 @@
 //
 // Formula  acc: the largest loglikelihood is that of the gold choice; acc_norm, acc_bytes: after a
 //          division by the choice's characters or bytes; acc_mutual_info: less the loglikelihood
-//          without a context; brier_score: the softmax of loglikelihoods.
+//          without a context; brier_score: the softmax of loglikelihoods; gold_bits_per_byte: the
+//          right choice's -loglikelihood / ln 2 / bytes.
 //          The largest is the first of equals, and the first NaN if there is one (numpy.argmax).
 //          words: len(re.split(r"\s+", text)); bytes: of UTF-8
 // Errors   kInvalid for a target with which Python stops: of another type, or an index below

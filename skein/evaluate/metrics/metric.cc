@@ -29,6 +29,7 @@ const std::vector<Known>& known_metrics() {
       {"f1", "f1", true, {kMultipleChoice}},
       {"mcc", "matthews_corrcoef", true, {kMultipleChoice}},
       {"brier_score", "brier_score", false, {kMultipleChoice}},
+      {"gold_bits_per_byte", "mean", false, {kMultipleChoice}},
       {"perplexity", "perplexity", false, {kLoglikelihood}},
       {"word_perplexity", "weighted_perplexity", false, {kRolling}},
       {"byte_perplexity", "weighted_perplexity", false, {kRolling}},

@@ -1,7 +1,7 @@
 // The metrics of a task, with what they need to score a document and to aggregate.
 //
 //   multiple_choice         acc, acc_norm, acc_bytes, acc_mutual_info, exact_match, f1, mcc,
-//                           brier_score
+//                           brier_score; and of Skein alone gold_bits_per_byte
 //   loglikelihood           acc, perplexity
 //   loglikelihood_rolling   word_perplexity, byte_perplexity, bits_per_byte
 //   generate_until          exact_match (with options), bypass; pass_at_k and pass_at_1, functions

@@ -44,14 +44,14 @@ std::vector<std::string> columns_of(const Value& document) {
   return columns;
 }
 
+}  // namespace
+
 int64_t limited(int64_t count, const std::optional<double>& limit) {
   if (!limit) return count;
   if (!(*limit > 0)) fail(ErrorCode::kUsage, "limit is {}; expected a number above 0", *limit);
   const double most = *limit < 1 ? std::ceil(static_cast<double>(count) * *limit) : *limit;
   return most < static_cast<double>(count) ? static_cast<int64_t>(most) : count;
 }
-
-}  // namespace
 
 std::string tested_split(const TaskConfig& config) {
   if (config.test_split) return *config.test_split;

@@ -59,6 +59,13 @@ struct DocumentRequests {
   std::string counted_text;  // of loglikelihood_rolling: whose words and bytes count
 };
 
+// What scoring must know of all documents together.
+struct RequestsForm {
+  ResultsFunction results = ResultsFunction::kNone;
+  bool has_multiple_inputs = false;   // each choice has a context of its own
+  bool has_multiple_targets = false;  // the first document's target is a list
+};
+
 struct RequestOptions {
   std::optional<int64_t> num_fewshot;
   std::optional<double> limit;  // documents; below 1: the share of them, rounded up
@@ -75,6 +82,9 @@ std::optional<std::string> few_shot_split(const TaskConfig& config);
 // How many examples each document has.
 int64_t num_few_shot(const TaskConfig& config, const RequestOptions& options);
 
+// How many of `count` documents the limit leaves.
+int64_t limited(int64_t count, const std::optional<double>& limit);
+
 class TaskRequests {
  public:
   // `tested` and `examples`: the documents of the splits above, as they are stored. `examples` may
@@ -87,9 +97,7 @@ class TaskRequests {
   int64_t num_documents() const { return num_documents_; }
   // Those of the next document, in order: examples are drawn as it is made. Nothing at the end.
   std::optional<DocumentRequests> next();
-  ResultsFunction results_function() const { return results_; }
-  bool has_multiple_inputs() const { return num_inputs_ > 0; }
-  bool has_multiple_targets() const { return has_multiple_targets_; }
+  RequestsForm form() const { return {results_, num_inputs_ > 0, has_multiple_targets_}; }
 
  private:
   struct Fields {

@@ -279,7 +279,7 @@ TEST(TaskRequests, WikitextCountsThePageAsItIs) {
   ASSERT_TRUE(made);
   EXPECT_EQ(made->requests.at(0).continuation, "a, b");
   EXPECT_EQ(made->counted_text, "a , b");
-  EXPECT_EQ(requests.results_function(), ResultsFunction::kPageCounts);
+  EXPECT_EQ(requests.form().results, ResultsFunction::kPageCounts);
   EXPECT_FALSE(requests.next());
 }
 

@@ -39,7 +39,7 @@ Value to_json(const Value& value, const Arguments& arguments) {
   if (bound.has(0)) {
     constexpr int64_t kWidest = 100;
     form.has_indent = true;
-    form.item_separator = ",";
+    form.item_separator.assign(1, ',');
     form.indent.assign(static_cast<size_t>(std::clamp<int64_t>(bound.integer(0, 0), 0, kWidest)),
                        ' ');
   }

@@ -17,6 +17,9 @@ struct TaskMetric {
   double value = 0;
   std::optional<double> error;  // standard error of the value; nothing: it has none
   std::optional<bool> higher_is_better;
+
+  // "acc", or "exact_match,strict-match" where the filter is not "none".
+  std::string shown_name() const { return filter == "none" ? metric : metric + "," + filter; }
 };
 
 struct TaskScores {

@@ -141,7 +141,7 @@ std::string python_json(const Value& value, int indent) {
   if (indent > 0) {
     form.has_indent = true;
     form.indent = std::string(static_cast<size_t>(indent), ' ');
-    form.item_separator = ",";
+    form.item_separator.assign(1, ',');
   }
   return jinja::json_text(without_functions(value), form, budget);
 }

@@ -52,8 +52,8 @@ std::vector<MetricScore> score_true_probability(const DocumentAnswers& document)
 
 class TaskScorer {
  public:
-  TaskScorer(const TaskConfig& task, const TaskRequests& requests)
-      : task_(task), requests_(requests), metrics_(make_metrics(task.metrics, task.output_type)) {}
+  TaskScorer(const TaskConfig& task, const RequestsForm& form)
+      : task_(task), form_(form), metrics_(make_metrics(task.metrics, task.output_type)) {}
 
   const std::vector<ScoredMetric>& metrics() const { return metrics_; }
   int64_t num_without_right_choice() const { return num_without_right_choice_; }
@@ -61,7 +61,7 @@ class TaskScorer {
   // `answer`: of a text that was generated, what the filter made of it.
   std::vector<MetricScore> scores_of(const DocumentAnswers& document, const Value& answer) {
     const DocumentRequests& asked = document.asked;
-    if (requests_.results_function() == ResultsFunction::kTrueProbability) {
+    if (form_.results == ResultsFunction::kTrueProbability) {
       return score_true_probability(document);
     }
     switch (task_.output_type) {
@@ -83,7 +83,7 @@ class TaskScorer {
       for (const std::string& choice : asked.choices) choices.push_back(Value::string(choice));
       generated.choices = Value::list(std::move(choices));
     }
-    generated.has_several_targets = requests_.has_multiple_targets();
+    generated.has_several_targets = form_.has_multiple_targets;
     return score_generated(generated, metrics_);
   }
 
@@ -95,15 +95,15 @@ class TaskScorer {
       answer.is_greedy.push_back(scored.is_greedy);
     }
     answer.choices = document.asked.choices;
-    answer.target = requests_.has_multiple_inputs() ? document.asked.text : document.asked.target;
-    answer.has_several_targets = requests_.has_multiple_targets();
+    answer.target = form_.has_multiple_inputs ? document.asked.text : document.asked.target;
+    answer.has_several_targets = form_.has_multiple_targets;
     MultipleChoiceScores scored = score_multiple_choice(answer, metrics_);
     num_without_right_choice_ += !scored.is_target_a_choice;
     return std::move(scored.scores);
   }
 
   const TaskConfig& task_;
-  const TaskRequests& requests_;
+  const RequestsForm form_;
   const std::vector<ScoredMetric> metrics_;
   int64_t num_without_right_choice_ = 0;
 };
@@ -204,12 +204,12 @@ void check_scoring(const TaskConfig& task) {
   }
 }
 
-TaskScores score_task(std::shared_ptr<const TaskConfig> task, const TaskRequests& requests,
+TaskScores score_task(std::shared_ptr<const TaskConfig> task, const RequestsForm& form,
                       const std::vector<DocumentAnswers>& documents,
                       const ScoringOptions& options) {
   TaskScores made;
   made.num_evaluated = std::ssize(documents);
-  TaskScorer scorer(*task, requests);
+  TaskScorer scorer(*task, form);
   const bool is_code = runs_programs(*task);
   if (is_code && options.sandbox == nullptr) {
     fail(ErrorCode::kInternal, "task {}: there is no sandbox for its programs", task->task);

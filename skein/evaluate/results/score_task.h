@@ -23,8 +23,8 @@ struct ScoringOptions {
 // Refuses by name a task whose answers nothing here can score, before a model is asked.
 void check_scoring(const TaskConfig& task);
 
-// `requests`: those of the task, after the last document. num_fewshot and num_documents stay 0.
-TaskScores score_task(std::shared_ptr<const TaskConfig> task, const TaskRequests& requests,
+// num_fewshot and num_documents of the result stay 0.
+TaskScores score_task(std::shared_ptr<const TaskConfig> task, const RequestsForm& form,
                       const std::vector<DocumentAnswers>& documents, const ScoringOptions& options);
 
 // Of all groups in `asked`.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <set>
+#include <sstream>
 #include <unordered_map>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "skein/base/files/file.h"
 #include "skein/evaluate/tasks/read_group.h"
 #include "skein/evaluate/tasks/read_task.h"
+#include "skein/evaluate/tasks/request_file.h"
 #include "skein/evaluate/tasks/task_folders.h"
 
 namespace skein {
@@ -92,6 +94,7 @@ std::vector<TaskNode> TaskLoader::load(const std::vector<std::string>& names) {
 std::vector<TaskNode> TaskLoader::load_name(const std::string& name) {
   if (const TaskEntry* const entry = index_.find(name)) return build(*entry, no_overrides());
   if (name.ends_with(".yaml")) return build(entry_of_file(name), no_overrides());
+  if (is_request_file(name)) return {{request_file_task(name), nullptr}};
   refuse_unknown(name, "");
 }
 
@@ -244,6 +247,39 @@ void check_tasks_are_apart(const std::vector<TaskNode>& nodes) {
              at->second, node.name());
     }
   }
+}
+
+std::vector<TaskNode> load_tasks(const std::string& names, const std::string& option,
+                                 const std::vector<std::filesystem::path>& include_paths,
+                                 const std::function<void(const std::string&)>& note) {
+  std::vector<std::string> each;
+  std::istringstream list(names);
+  for (std::string name; std::getline(list, name, ',');) {
+    if (!name.empty()) each.push_back(name);
+  }
+  if (each.empty()) {
+    fail(ErrorCode::kUsage, "{} is empty: expected names of tasks, with commas between", option);
+  }
+  const bool are_files = std::ranges::all_of(each, [](const std::string& name) {
+    return name.ends_with(".yaml") || is_request_file(name);
+  });
+  std::vector<fs::path> folders = task_folders(include_paths, are_files);
+  if (const auto own = groups_of_skein()) folders.insert(folders.begin(), *own);
+  const TaskIndex index(folders);
+  std::vector<TaskNode> nodes = TaskLoader(index).load(each);
+  check_tasks_are_apart(nodes);
+  // Those of lm-evaluation-harness's own folders are not the user's.
+  std::vector<std::string> own;
+  for (const std::string& text : index.notes()) {
+    const bool is_own = std::ranges::any_of(
+        include_paths, [&](const fs::path& folder) { return text.starts_with(folder.string()); });
+    if (is_own) own.push_back(text);
+  }
+  if (!own.empty()) {
+    note(fmt::format("{} task file{} passed over; the first: {}", own.size(),
+                     own.size() == 1 ? " is" : "s are", own.front()));
+  }
+  return nodes;
 }
 
 }  // namespace skein

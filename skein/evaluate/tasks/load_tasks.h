@@ -1,7 +1,8 @@
 // Tasks and groups by their names.
 //
 // A name is that of a task, a group or a tag of the index; a pattern (`mmlu_*`) for all names that
-// it matches; or the path of a file *.yaml. A tag means its tasks, sorted.
+// it matches; or the path of a file *.yaml, or of requests (request_file.h). A tag means its tasks,
+// sorted.
 //
 // A group's `task` lists names; a dict {task: NAME, key: value} sets keys of a task, or of all
 // tasks of a group or a tag; {task: NAME, ...} with an unknown name is a new task, "GROUP::NAME",
@@ -17,6 +18,8 @@
 // Source   lm-evaluation-harness 0.4.13, tasks/manager.py, _factory.py, config/group.py
 #pragma once
 
+#include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -61,5 +64,11 @@ class TaskLoader {
 
 // Throws Error{kInvalid} where a task is in two of `nodes`.
 void check_tasks_are_apart(const std::vector<TaskNode>& nodes);
+
+// The tasks of `names`, with commas between, from the folders of task_folders.h. `option`: where
+// the names stand, for errors. `note` gets a line on task files that are passed over.
+std::vector<TaskNode> load_tasks(const std::string& names, const std::string& option,
+                                 const std::vector<std::filesystem::path>& include_paths,
+                                 const std::function<void(const std::string&)>& note);
 
 }  // namespace skein

@@ -55,6 +55,8 @@ struct TaskConfig {
   std::string task, alias;     // alias: empty where the file has none
   std::vector<std::string> tags;
 
+  // Of requests that are written out already (request_file.h), in place of a data set.
+  std::filesystem::path request_file;
   std::string dataset_path, dataset_name;  // empty where the file has none
   jinja::Value dataset_kwargs;             // a dict, or undefined
   std::optional<std::string> training_split, validation_split, test_split;

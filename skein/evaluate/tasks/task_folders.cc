@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "skein/base/error.h"
+#include "skein/base/machine/program_path.h"
 
 namespace skein {
 namespace {
@@ -117,6 +118,14 @@ std::vector<fs::path> task_folders(const std::vector<fs::path>& include_paths, b
          "fetch them: {}",
          how_to_fetch_tasks());
   return folders;
+}
+
+std::optional<fs::path> groups_of_skein() {
+  const fs::path prefix = program_path().parent_path().parent_path();
+  for (const fs::path& folder : {prefix / "share" / "skein" / "configs", prefix / "configs"}) {
+    if (is_folder(folder / "eval")) return folder / "eval";
+  }
+  return std::nullopt;
 }
 
 }  // namespace skein

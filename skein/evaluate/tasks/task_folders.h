@@ -11,6 +11,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ namespace skein {
 // for by its name.
 std::vector<std::filesystem::path> task_folders(
     const std::vector<std::filesystem::path>& include_paths, bool may_be_none = false);
+
+// configs/eval of an installed Skein, or of a checkout in whose build/ the program lies: groups of
+// tasks, such as `original`. Any other folder overrides it.
+std::optional<std::filesystem::path> groups_of_skein();
 
 // The commands that fetch the tasks of lm-evaluation-harness, for errors.
 std::string how_to_fetch_tasks();

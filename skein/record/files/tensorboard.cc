@@ -206,9 +206,25 @@ void TensorBoardWriter::write_step(const StepMetrics& metrics, int64_t memory_by
 }
 
 void TensorBoardWriter::write_validation(double time, int64_t step, const std::string& set,
-                                         float validation_loss) {
-  const std::string tag = set.empty() ? "validation_loss" : "validation_loss/" + set;
-  const Scalar scalars[] = {{tag, validation_loss}};
+                                         float validation_loss, float bits_per_byte) {
+  const std::string of_set = set.empty() ? "" : "/" + set;
+  const std::string tag = "validation_loss" + of_set;
+  const std::string tag_of_bits = "validation_bits_per_byte" + of_set;
+  std::vector<Scalar> scalars = {{tag, validation_loss}};
+  if (bits_per_byte > 0) scalars.push_back({tag_of_bits, bits_per_byte});
+  write(time, step, scalars);
+}
+
+void TensorBoardWriter::write_evaluation(double time, int64_t step,
+                                         const std::vector<EvaluatedScore>& scores) {
+  std::vector<std::string> tags;
+  for (const EvaluatedScore& score : scores) {
+    tags.push_back(fmt::format("evaluation/{}/{}", score.task, score.metric));
+  }
+  std::vector<Scalar> scalars;
+  for (size_t i = 0; i < tags.size(); ++i) {
+    scalars.push_back({tags[i], static_cast<float>(scores[i].value)});
+  }
   write(time, step, scalars);
 }
 

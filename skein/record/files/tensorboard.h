@@ -12,8 +12,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "skein/base/files/file.h"
+#include "skein/record/files/evaluated_score.h"
 #include "skein/record/files/metrics.h"
 #include "skein/record/files/patient_file.h"
 
@@ -45,8 +47,11 @@ class TensorBoardWriter {
   void write(double time, int64_t step, std::span<const Scalar> scalars);
   // The metrics that have a place in TensorBoard (metrics.def).
   void write_step(const StepMetrics& metrics, int64_t memory_bytes, int64_t spike_steps);
-  // `set`: the name of the corpus; empty for data.validation.
-  void write_validation(double time, int64_t step, const std::string& set, float validation_loss);
+  // `set`: the name of the corpus; empty for data.validation. `bits_per_byte`: 0: not known.
+  void write_validation(double time, int64_t step, const std::string& set, float validation_loss,
+                        float bits_per_byte = 0);
+  // Tags "evaluation/TASK/METRIC".
+  void write_evaluation(double time, int64_t step, const std::vector<EvaluatedScore>& scores);
 
   const fs::path& path() const { return path_; }
   // Everything is written, or an error says what is not.

@@ -291,6 +291,7 @@ double RunLog::step(StepMetrics metrics, const SpikeDetector::Verdict& verdict, 
   if (scale_.peak_flops) metrics.peak_utilization = static_cast<float>(flops / *scale_.peak_flops);
   metrics_.append(metrics);
   tell_spikes(metrics.step, verdict);
+  tell_divergence(metrics);
   if (tensorboard_) tensorboard_->write_step(metrics, memory_bytes_, verdict.spike_steps);
   progress_.update(metrics, metrics.time + ago);
   say_repetition(metrics);
@@ -304,19 +305,6 @@ double RunLog::step(StepMetrics metrics, const SpikeDetector::Verdict& verdict, 
     log::warn("step {}: {}", metrics.step, slow);
   }
   return measuring_s;
-}
-
-void RunLog::validation(int64_t step, const std::string& set, double loss, int64_t num_tokens,
-                        double seconds) {
-  const auto rounded = static_cast<float>(loss);
-  OrderedJson event = {
-      {"step", step}, {"loss", rounded}, {"tokens", num_tokens}, {"seconds", seconds}};
-  if (!set.empty()) event["set"] = set;
-  events_.append("validation", event);
-  if (tensorboard_) tensorboard_->write_validation(unix_time(), step, set, rounded);
-  say(fmt::format("step {}: validation loss{} {:.4f} over {} tokens, in {}", step,
-                  set.empty() ? "" : " of " + set, loss,
-                  format_count(static_cast<double>(num_tokens)), format_short_duration(seconds)));
 }
 
 void RunLog::checkpoint_begin(int64_t step) {

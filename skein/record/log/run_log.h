@@ -46,6 +46,7 @@ class RunLog {
   struct Scale {
     int64_t num_parameters = 0;
     double flops_per_token = 0;
+    double guess_loss = 0;     // of a model that gives all tokens one probability: ln(vocab_size)
     double ceiling_flops = 0;  // the measured matrix-product rate of all ranks
     int num_ranks = 1;
     int threads = 0;                          // of a rank, where they compute; 0: a GPU does
@@ -89,8 +90,16 @@ class RunLog {
   // which belong to no step.
   double step(StepMetrics metrics, const SpikeDetector::Verdict& verdict, double seconds,
               Clock::time_point ended_at, int64_t num_tokens);
-  void validation(int64_t step, const std::string& set, double loss, int64_t num_tokens,
-                  double seconds);
+  struct ValidationNote {
+    int64_t step = 0;
+    std::string set;  // the name of a data.validation_set; empty: data.validation
+    double loss = 0;
+    double bits_per_byte = 0;  // 0: not known
+    int64_t num_tokens = 0;
+    double seconds = 0;
+  };
+  void validation(const ValidationNote& note);
+  void evaluation(int64_t step, const std::vector<EvaluatedScore>& scores, double seconds);
   void checkpoint_begin(int64_t step);
   void checkpoint_commit(const SavedCheckpoint& saved);
   void checkpoint_failed(int64_t step, const Error& why);
@@ -105,6 +114,7 @@ class RunLog {
   bool chose_threads() const;  // the number of threads is not the user's
   StepWork work_of(int64_t num_tokens) const;
   void tell_spikes(int64_t step, const SpikeDetector::Verdict& verdict);
+  void tell_divergence(const StepMetrics& metrics);
   void begin_after(int64_t step);
   double raise_ceiling(double model_flops_per_s);
   void say_repetition(const StepMetrics& metrics);
@@ -124,6 +134,7 @@ class RunLog {
   float epoch_ = 0;            // epoch of the previous step; below 0: not known
   std::vector<float> epochs_;  // likewise, of each of several corpora
   int64_t memory_bytes_ = 0;
+  int64_t worse_than_a_guess_ = 0;  // steps in a row; below 0: it was said
 };
 
 }  // namespace skein

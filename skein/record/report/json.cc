@@ -50,6 +50,16 @@ OrderedJson best_validations_json(const RunReport& report) {
   return json;
 }
 
+OrderedJson evaluations_json(const RunReport& report) {
+  OrderedJson json = OrderedJson::array();
+  for (const RunReport::Evaluated& evaluated : report.evaluated) {
+    OrderedJson one = {{"step", evaluated.step}};
+    one.update(scores_to_json({evaluated.score}).front());
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
 OrderedJson changes_json(const RunReport& report) {
   OrderedJson json = OrderedJson::array();
   for (const RunReport::Changed& changed : report.changes) {
@@ -119,8 +129,13 @@ OrderedJson report_json(const RunReport& report) {
     json["best_validation_step"] = best.step;
   }
   json["best_validations"] = best_validations_json(report);
+  json["evaluations"] = evaluations_json(report);
   json["learning_rate"] = learning_rate_json(report);
   json["changes"] = changes_json(report);
+  json["skipped_checkpoints"] = OrderedJson::array();
+  for (const RunReport::Skipped& skipped : report.skipped_checkpoints) {
+    json["skipped_checkpoints"].push_back({{"step", skipped.step}, {"reason", skipped.reason}});
+  }
   json["median_tokens_per_s"] = float_json(report.median_tokens_per_s());
   json["median_model_flops_utilization"] = float_json(report.median_utilization());  // former name
   json["median_matmul_ceiling_share"] = float_json(report.median_utilization());

@@ -67,9 +67,10 @@ class ReportReader {
       report_.steps.push_back(metrics);
       report_.checkpoint_stall_seconds += finite_or_zero(metrics.checkpoint_stall_ms) / 1e3;
     }
-    for (const auto& [at, value] : evaluated_) {
-      report_.evaluated.push_back({at.first, at.second, value});
-    }
+    for (const auto& [step, score] : evaluated_) report_.evaluated.push_back({step, score});
+    for (const auto& [step, score] : evaluations_) report_.evaluated.push_back({step, score});
+    std::stable_sort(report_.evaluated.begin(), report_.evaluated.end(),
+                     [](const auto& a, const auto& b) { return a.step < b.step; });
     count_spikes();
     ceiling_.rescale(report_.steps);
     report_.ceiling_flops = ceiling_.newest();
@@ -146,6 +147,7 @@ class ReportReader {
   void begin_after(double time, int64_t step, int64_t number) {
     starts_.push_back({time, step, number});
     std::erase_if(validations_, [&](const auto& one) { return one.first.first > step; });
+    std::erase_if(evaluations_, [&](const auto& one) { return one.first > step; });
   }
 
   void add_step(const StepMetrics& metrics) {
@@ -164,14 +166,28 @@ class ReportReader {
   void add_evaluated(int64_t step, const Json& json) {
     for (auto one = json.begin(); one != json.end(); ++one) {
       if (!one.key().starts_with("eval.") || !one.value().is_number()) continue;
-      evaluated_[{step, one.key()}] = one.value().get<double>();
+      const std::string name = one.key().substr(std::string_view("eval.").size());
+      const size_t dot = name.rfind('.');
+      EvaluatedScore score;
+      score.task = dot == std::string::npos ? name : name.substr(0, dot);
+      score.metric = dot == std::string::npos ? "score" : name.substr(dot + 1);
+      score.value = one.value().get<double>();
+      evaluated_.emplace(step, std::move(score));
     }
+  }
+
+  // Of a score that a step has twice, the later one counts.
+  void add_evaluation(int64_t step, EvaluatedScore score) {
+    std::erase_if(evaluations_, [&](const auto& one) {
+      return one.first == step && one.second.name() == score.name();
+    });
+    evaluations_.emplace(step, std::move(score));
   }
 
   // A start resumed after `step`, so all later steps until then are discarded.
   void leave_behind(int64_t step) {
     steps_.erase(steps_.upper_bound(step), steps_.end());
-    std::erase_if(evaluated_, [&](const auto& one) { return one.first.first > step; });
+    std::erase_if(evaluated_, [&](const auto& one) { return one.first > step; });
   }
 
   void add_event(const std::string& event, double time, const Json& json) {
@@ -203,6 +219,12 @@ class ReportReader {
       const std::optional<int64_t> step = integer(json, "step");
       const auto loss = static_cast<float>(number_or(json, "loss", std::nan("")));
       if (step) validations_[{*step, text_or_empty(json, "set")}] = loss;
+    } else if (event == "evaluation") {
+      const int64_t step = integer(json, "step").value_or(0);
+      for (EvaluatedScore& score : scores_of_event(json)) add_evaluation(step, std::move(score));
+    } else if (event == "checkpoint_skip") {
+      report_.skipped_checkpoints.push_back(
+          {integer(json, "step").value_or(0), text_or_empty(json, "reason")});
     } else if (event == "roll_back") {
       ++report_.num_roll_backs;
     } else if (event == "stop") {
@@ -275,7 +297,8 @@ class ReportReader {
   RunReport report_;
   std::map<int64_t, StepMetrics> steps_;
   std::map<std::pair<int64_t, std::string>, float> validations_;  // by step and set
-  std::map<std::pair<int64_t, std::string>, double> evaluated_;   // by step and key
+  std::multimap<int64_t, EvaluatedScore> evaluated_;              // of metrics.jsonl, by step
+  std::multimap<int64_t, EvaluatedScore> evaluations_;            // events, likewise
   std::vector<Start> starts_;                                     // and roll-backs
   int64_t num_starts_ = 0;
   size_t next_start_ = 0;            // the first start with no later step so far

@@ -27,6 +27,7 @@
 
 #include "skein/base/files/file.h"
 #include "skein/base/text/json.h"
+#include "skein/record/files/evaluated_score.h"
 #include "skein/record/files/metrics.h"
 #include "skein/record/report/time_ledger.h"
 
@@ -58,10 +59,13 @@ struct RunReport {
     int64_t step = 0, length = 0;
     float highest_norm = 0;  // NaN where it was not finite
   };
-  struct Evaluated {  // a key "eval.…" of metrics.jsonl
+  struct Evaluated {
     int64_t step = 0;
-    std::string name;
-    double value = 0;
+    EvaluatedScore score;
+  };
+  struct Skipped {  // a checkpoint that a start passed over
+    int64_t step = 0;
+    std::string reason;
   };
   struct Changed {  // a setting, by a start
     int64_t step = 0;
@@ -78,6 +82,7 @@ struct RunReport {
   std::vector<Failure> failures;
   std::vector<Machine> machines;
   std::vector<Changed> changes;
+  std::vector<Skipped> skipped_checkpoints;
   int64_t num_restarts = 0;
   int64_t num_roll_backs = 0;
   int64_t num_checkpoints = 0;
@@ -85,9 +90,11 @@ struct RunReport {
   std::map<int64_t, int64_t> spikes_by_length;
   std::map<int64_t, int64_t> outstanding_spikes;  // likewise, of norms that stand out of the noise
   int64_t num_alarms = 0;
-  std::vector<Spike> spikes;         // these one by one, in order
-  std::vector<Evaluated> evaluated;  // in order of steps
-  double one_step_spikes() const;    // the share of spikes that lasted one step
+  std::vector<Spike> spikes;  // these one by one, in order
+  // Evaluations in training, and keys "eval.…" of metrics.jsonl; those that count, in order of
+  // steps.
+  std::vector<Evaluated> evaluated;
+  double one_step_spikes() const;  // the share of spikes that lasted one step
   std::string last_stop_reason;
   End end = End::kNone;
   int64_t num_bad_lines = 0;

@@ -113,12 +113,12 @@ TEST_F(ReportEvents, TellsTheReasonOfAStop) {
 
 TEST_F(ReportEvents, TellsLearningRatesChangesAndTheBestValidation) {
   train(0, 4, 1e-3f);
-  log_->validation(2, "", 1.5, 1000, 0.1);
-  log_->validation(4, "", 1.25, 1000, 0.1);
-  log_->validation(4, "code", 0.75, 1000, 0.1);
+  log_->validation({.step = 2, .set = "", .loss = 1.5, .num_tokens = 1000, .seconds = 0.1});
+  log_->validation({.step = 4, .set = "", .loss = 1.25, .num_tokens = 1000, .seconds = 0.1});
+  log_->validation({.step = 4, .set = "code", .loss = 0.75, .num_tokens = 1000, .seconds = 0.1});
   const Change change{"optimizer.learning_rate", "0.001", "0.002"};
   train(4, 6, 2e-3f, 1, {&change, 1});
-  log_->validation(6, "", 1.75, 1000, 0.1);
+  log_->validation({.step = 6, .set = "", .loss = 1.75, .num_tokens = 1000, .seconds = 0.1});
   train(6, 8, 5e-4f);
   const OrderedJson report = json();
   EXPECT_EQ(report.at("learning_rate").dump(),

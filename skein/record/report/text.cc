@@ -47,6 +47,17 @@ void add_loss(Rows& rows, const RunReport& report) {
     rows.add(set.empty() ? "validation" : "validation, " + set, "{:.4f} at step {} ({} in all){}",
              found.first.loss, found.first.step, found.second, told);
   }
+  std::map<std::string, std::pair<RunReport::Evaluated, int64_t>> scores;  // the newest of each
+  for (const RunReport::Evaluated& evaluated : report.evaluated) {
+    auto& newest = scores[evaluated.score.name()];
+    newest = {evaluated, newest.second + 1};
+  }
+  for (const auto& [name, found] : scores) {
+    const EvaluatedScore& score = found.first.score;
+    rows.add(score.task + ", " + score.metric, "{:.4f}{} at step {} ({} in all)", score.value,
+             score.error ? fmt::format(" ± {:.4f}", *score.error) : "", found.first.step,
+             found.second);
+  }
   const StepMetrics& peak = *report.peak_learning_rate();
   rows.add("learning rate", "{:.3g} at step {}, peak {:.3g} at step {}, {:.3g} at step {}",
            report.steps.front().learning_rate, report.steps.front().step, peak.learning_rate,
@@ -119,6 +130,15 @@ void add_changes(Rows& rows, const RunReport& report) {
   }
 }
 
+// As each start that resumed from one before them found.
+void add_skipped(Rows& rows, const RunReport& report) {
+  for (const RunReport::Skipped& skipped : report.skipped_checkpoints) {
+    const bool is_first = &skipped == report.skipped_checkpoints.data();
+    rows.add(is_first ? "passed over" : "", "the checkpoint of step {}: {}", skipped.step,
+             skipped.reason);
+  }
+}
+
 void add_machines(Rows& rows, const RunReport& report) {
   constexpr size_t kMost = 10;
   const size_t count = report.machines.size(), first = count > kMost ? count - kMost : 0;
@@ -166,6 +186,7 @@ void add_spikes(Rows& rows, const RunReport& report) {
 void add_events(Rows& rows, const RunReport& report) {
   rows.add("restarts", "{}", report.num_restarts);
   if (report.num_roll_backs > 0) rows.add("roll-backs", "{}", report.num_roll_backs);
+  add_skipped(rows, report);
   add_changes(rows, report);
   add_machines(rows, report);
   add_failures(rows, report);

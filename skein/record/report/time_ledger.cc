@@ -48,7 +48,7 @@ double TimeLedger::goodput() const {
 void TimeLedger::add_event(const Json& event) {
   const std::string name = text_or(event, "event", "");
   const bool matters = divides(name, event);
-  if (!matters && name != "validation") return;
+  if (!matters && name != "validation" && name != "evaluation") return;
   Moment moment;
   moment.wall = number_or(event, "time", 0);
   moment.clock = number_or(event, "clock", moment.wall);
@@ -150,7 +150,7 @@ void TimeLedger::settle() {
 // are as much later.
 void TimeLedger::account(LedgerRecord& record) {
   const std::string name = record.is_step ? "" : text_or(record.event, "event", "");
-  if (name == "validation") {
+  if (name == "validation" || name == "evaluation") {
     validated_ += to_micros(number_or(record.event, "seconds", 0));
     return;
   }

@@ -34,8 +34,9 @@ constexpr size_t kLongestVariable = 4096;
 constexpr int64_t kMostToldBytes = 4096;
 
 bool is_for_people(const Json& event) {
-  constexpr const char* kRoutine[] = {
-      "start", "checkpoint_begin", "checkpoint_commit", "validation", "spike", "epoch"};
+  constexpr const char* kRoutine[] = {"start",      "checkpoint_begin", "checkpoint_commit",
+                                      "validation", "evaluation",       "spike",
+                                      "epoch"};
   const std::string name = text_or(event, "event", "");
   const bool regroups = name == "stop" && text_or(event, "reason", "") == "regroup";
   return !name.empty() && !regroups &&

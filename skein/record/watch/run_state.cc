@@ -1,6 +1,7 @@
 #include "skein/record/watch/run_state.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "skein/base/ending.h"
 #include "skein/record/files/event_fields.h"
@@ -43,6 +44,10 @@ void RunState::count_event(const Json& event) {
   } else if (name == "checkpoint_commit") {
     checkpoint_step_ = integer_or(event, "step", 0);
     checkpoint_time_ = number_or(event, "time", 0);
+  } else if (name == "validation") {
+    validation_losses_[text_or(event, "set", "")] = number_or(event, "loss", std::nan(""));
+  } else if (name == "evaluation") {
+    for (EvaluatedScore& score : scores_of_event(event)) scores_[score.name()] = std::move(score);
   } else if (name == "failure" && bool_or(event, "fatal", false)) {
     ++fatal_failures_;
   } else if (name == "failure" && !event.contains("rank")) {
@@ -57,6 +62,24 @@ void RunState::add_newest(PrometheusText& text, double now, bool is_whole) const
   }
   text.gauge("step_age_seconds", std::max(0.0, now - (newest_ ? newest_->time : began_)),
              "Since the newest step ended; before the first one since this process began.");
+  add_scores(text);
+}
+
+void RunState::add_scores(PrometheusText& text) const {
+  if (!validation_losses_.empty()) {
+    text.family("validation_loss", "gauge",
+                "Of the newest validation, in nats per token, by data.validation_set.");
+  }
+  for (const auto& [set, loss] : validation_losses_) {
+    text.sample(loss, PrometheusText::label("set", set));
+  }
+  if (!scores_.empty()) {
+    text.family("evaluation", "gauge", "Of the newest evaluation in training.");
+  }
+  for (const auto& [name, score] : scores_) {
+    text.sample(score.value, PrometheusText::label("task", score.task) + "," +
+                                 PrometheusText::label("metric", score.metric));
+  }
 }
 
 void RunState::add_times(PrometheusText& text) const {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "skein/base/text/json.h"
+#include "skein/record/files/evaluated_score.h"
 #include "skein/record/files/metrics.h"
 #include "skein/record/log/spikes.h"
 #include "skein/record/report/idle_starts.h"
@@ -38,6 +39,7 @@ class RunState {
 
  private:
   void count_event(const Json& event);
+  void add_scores(PrometheusText& text) const;
 
   const int64_t total_steps_;
   const double began_;  // Unix seconds
@@ -51,6 +53,8 @@ class RunState {
   int64_t fatal_failures_ = 0, checkpoint_failures_ = 0;
   int64_t checkpoint_step_ = 0;
   double checkpoint_time_ = 0;
+  std::map<std::string, double> validation_losses_;  // the newest, by set
+  std::map<std::string, EvaluatedScore> scores_;     // likewise, by name
   int64_t watch_errors_ = 0;
 };
 

@@ -2,6 +2,8 @@
 
 #include <omp.h>
 
+#include <cmath>
+
 #include "skein/base/text/json_text.h"
 #include "skein/base/text/log.h"
 #include "skein/compile/program_runs.h"
@@ -101,6 +103,7 @@ void RankState::tell_scale() const {
   }
   scale.num_parameters = num_parameters(model);
   scale.flops_per_token = training_flops_per_token(model, run_.config.data.sequence_length);
+  scale.guess_loss = std::log(static_cast<double>(model.vocab_size));
   scale.ceiling_flops = run_.ceiling_flops;
   if (const auto peak = device.peak_flops(compute_dtype(run_.spec.update.precision))) {
     scale.peak_flops = *peak * run_.world.size();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "skein/model/placement.h"
 #include "skein/ops/zigzag/zigzag.h"
 #include "skein/passes/overlap/pair_programs.h"
 #include "skein/weights/initialize.h"
@@ -222,17 +223,43 @@ StepResult StepRunner::finish() {
   return result;
 }
 
-void StepRunner::evaluate(const Batch& batch, LossSum& sum) {
+// All tensor ranks have the same losses.
+bool StepRunner::answers_for_token_losses() const {
+  const std::vector<std::string> axes = tensor_axes(spec_.layout.mesh);
+  return executor_.has(decoder_names::kTokenLoss) &&
+         std::ranges::all_of(
+             axes, [&](const std::string& axis) { return spec_.layout.coordinate(axis) == 0; });
+}
+
+void StepRunner::take_token_losses(const Batch& batch, int64_t micro_batch,
+                                   const TakeTokenLoss& take) {
+  const int64_t count = spec_.micro_sequences * spec_.sequence_length;
+  std::vector<float> losses(rows_.empty() ? static_cast<size_t>(count) : rows_.size());
+  executor_.download(decoder_names::kTokenLoss, losses.data(), std::ssize(losses) * 4);
+  for (size_t i = 0; i < losses.size(); ++i) {
+    const int64_t at = micro_batch * count + (rows_.empty() ? static_cast<int64_t>(i) : rows_[i]);
+    if (batch.labels[at] != kNoLabel) take(at, losses[i]);
+  }
+}
+
+void StepRunner::evaluate(const Batch& batch, LossSum& sum, const TakeTokenLoss& take) {
   suit_evaluation_to(batch);
   forget_uploads();
   if (executor_.has("num_label_tokens")) {  // programs that only evaluate may not have it
     executor_.upload_scalar<int32_t>("num_label_tokens",
                                      static_cast<int32_t>(batch.num_label_tokens));
   }
+  const bool takes = take && answers_for_token_losses();
+  const int64_t micro_batches = micro_batches_of(batch);
+  const int64_t last_chunk = spec_.pipeline().num_chunks() - 1;
   for (const Task& task : tasks_) {
     if (task.kind != TaskKind::kForward) continue;
     give_micro_batch(batch, task.micro_batch, 0);
     executor_.run(chunk_program("evaluate", task.chunk, spec_.layout.virtual_stages > 1));
+    const bool is_empty = task.micro_batch >= micro_batches;
+    if (takes && task.chunk == last_chunk && !is_empty) {
+      take_token_losses(batch, task.micro_batch, take);
+    }
   }
   if (executor_.has_program("evaluate_total"))
     executor_.run("evaluate_total");  // sums the loss over ranks

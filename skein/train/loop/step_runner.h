@@ -85,7 +85,12 @@ class StepRunner {
     int64_t num_tokens = 0;
     double mean() const { return num_tokens == 0 ? 0 : loss / static_cast<double>(num_tokens); }
   };
-  void evaluate(const Batch& batch, LossSum& sum);
+  void evaluate(const Batch& batch, LossSum& sum) { evaluate(batch, sum, {}); }
+  // `at`: the place of the label in the rows of the batch.
+  using TakeTokenLoss = std::function<void(int64_t at, float loss)>;
+  // The same, and `take` gets the loss of each label, on one of the ranks that have it. The spec
+  // has token_losses.
+  void evaluate(const Batch& batch, LossSum& sum, const TakeTokenLoss& take);
 
   Executor& executor() { return executor_; }
   const Executor& executor() const { return executor_; }
@@ -111,6 +116,8 @@ class StepRunner {
   DataFacts upload_rows(const Batch& batch, int64_t first_row, int64_t slot);
   void forget_uploads();
   double take_loss_sum();
+  bool answers_for_token_losses() const;
+  void take_token_losses(const Batch& batch, int64_t micro_batch, const TakeTokenLoss& take);
   int64_t global_label_tokens(const Batch& batch) const;
   int64_t report_bytes() const;
   void report(const Reports& reports);

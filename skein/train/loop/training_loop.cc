@@ -33,8 +33,12 @@ TrainingLoop::TrainingLoop(PreparedRun& run, StopSignals& signals)
       lanes_(run),
       watch_(run, state_.saver()),
       validation_(run, state_.runner(), signals),
+      evaluation_(run, state_.runner()),
       steps_(run, signals, state_, lanes_, watch_) {
-  if (run.beginning.step() < run.config.run.steps) validation_.agree(run.is_first_launch());
+  if (run.beginning.step() < run.config.run.steps) {
+    validation_.agree(run.is_first_launch());
+    if (!run.only_validates()) evaluation_.prepare(run.is_first_launch());
+  }
   begin();
   wait_for_all(run.world, "every rank is ready to train");
 }
@@ -107,18 +111,20 @@ TrainOutcome TrainingLoop::train_to_the_end() {
     steps_.start();
     const bool validates = due(config.validate.every_steps);
     const bool saves = due(config.checkpoint.every_steps);
+    const bool evaluates = evaluation_.is_due(steps_.begun());
     // What the first step gave is told as soon as it ends: what starts the second one may wait for
     // its graphs, which still run.
     steps_.finish(steps_.done_since_start() == 0 ? 0 : run_.device->depth() - 1);
     // Whether a copy is due depends on what the ranks told each other in the newest finished step.
     const bool copies = state_.copies() && state_.copies()->due(steps_.begun());
     const bool is_last = steps_.begun() == config.run.steps;
-    if (validates || saves || copies || is_last) steps_.finish(0);
+    if (validates || evaluates || saves || copies || is_last) steps_.finish(0);
     if (watch_.has_diverged()) {
       roll_back();
       continue;
     }
     if (validates) validate();
+    if (evaluates) evaluate();
     if (copies) save_to_memory();  // with what the validation said of the best
     // With a best loss the last step is saved below, with the losses of its validation.
     const bool saves_now = saves && !(best.is_watched() && is_last);
@@ -138,6 +144,7 @@ TrainOutcome TrainingLoop::end() {
   const bool is_early = best.ends_run() && steps_.done() < steps;
   const bool stopped = steps_.done() < steps && !is_early;
   if (!stopped && validation_.has_sets() && !due(run_.config.validate.every_steps)) validate();
+  if (!stopped) evaluation_.evaluate_at_end(steps_.done());
   Saver& saver = state_.saver();
   if (saver.saved_step() != steps_.done() && !regroups_in_memory()) save_checkpoint();
   saver.end();
@@ -182,6 +189,12 @@ void TrainingLoop::roll_back() {
 void TrainingLoop::validate() {
   const auto start = Clock::now();
   validation_.validate(steps_.done());
+  steps_.leave_out(seconds_since(start));
+}
+
+void TrainingLoop::evaluate() {
+  const auto start = Clock::now();
+  evaluation_.evaluate(steps_.done());
   steps_.leave_out(seconds_since(start));
 }
 

@@ -18,6 +18,7 @@
 #include "skein/train/loop/divergence.h"
 #include "skein/train/loop/rank_state.h"
 #include "skein/train/loop/signals.h"
+#include "skein/train/loop/task_evaluation.h"
 #include "skein/train/loop/training_lanes.h"
 #include "skein/train/loop/training_steps.h"
 #include "skein/train/loop/validation.h"
@@ -47,6 +48,7 @@ class TrainingLoop {
   TrainOutcome end();
   void roll_back();
   void validate();
+  void evaluate();
   void check_corpora();
   TrainingState described_state() const;
   TrainingState state_to_save();
@@ -65,6 +67,7 @@ class TrainingLoop {
   TrainingLanes lanes_;
   DivergenceWatch watch_;
   Validation validation_;
+  TaskEvaluation evaluation_;
   TrainingSteps steps_;
   Clock::time_point corpora_checked_;
   std::string weights_;

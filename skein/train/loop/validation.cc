@@ -1,6 +1,8 @@
 #include "skein/train/loop/validation.h"
 
 #include <algorithm>
+#include <map>
+#include <numbers>
 
 #include "skein/base/machine/clock.h"
 #include "skein/base/text/log.h"
@@ -85,22 +87,58 @@ Validated Validation::validate(int64_t step, RunInputs::ValidationSet& set) {
   if (set.batches.num_batches() == 0) agree(false);
   const auto start = Clock::now();
   StepRunner::LossSum sum;
+  run_batches(step, set, sum);
+  const double seconds = seconds_since(start);
+  const double bits_per_byte =
+      sum.loss / std::numbers::ln2 / static_cast<double>(std::max<int64_t>(set.num_bytes, 1));
+  if (run_.log) {
+    run_.log->validation({.step = step,
+                          .set = set.name,
+                          .loss = sum.mean(),
+                          .bits_per_byte = bits_per_byte,
+                          .num_tokens = sum.num_tokens,
+                          .seconds = seconds});
+  }
+  // Rank 0's, since all must decide alike.
+  if (best_.is_watched()) {
+    const double loss = sum_over_ranks(run_.world, run_.is_first() ? sum.mean() : 0);
+    best_.observe(step, set.name, loss);
+  }
+  return {.set = set.name,
+          .path = set.path,
+          .loss = sum.mean(),
+          .bits_per_byte = bits_per_byte,
+          .num_labels = sum.num_tokens,
+          .num_batches = set.batches.num_batches(),
+          .is_all = set.is_all,
+          .seconds = seconds};
+}
+
+// The first time, the tokens of a set that is not read to its end say how much text they are.
+void Validation::run_batches(int64_t step, RunInputs::ValidationSet& set,
+                             StepRunner::LossSum& sum) {
+  if (set.is_all) set.num_bytes = set.feed.corpus(0).num_bytes();
+  const bool counts = set.num_bytes == 0;
+  std::map<int64_t, std::vector<int32_t>> labels;  // by lane
   set.batches.rewind();
   while (const Batch* batch = set.batches.next()) {
     if (const int signal = signals_.requested(); run_.only_validates() && signal != 0) {
       fail(ErrorCode::kIo, "stopped by {} before the validation had ended", signal_name(signal));
     }
     in_step(step, *run_.device, [&] { runner_.evaluate(*batch, sum); });
+    for (int64_t row = 0; counts && row < batch->sequences; ++row) {
+      for (const int32_t label : batch->row(batch->labels, row)) {
+        if (label != kNoLabel) labels[batch->lane(row)].push_back(label);
+      }
+    }
   }
-  const double seconds = seconds_since(start);
-  if (run_.log) run_.log->validation(step, set.name, sum.mean(), sum.num_tokens, seconds);
-  // Rank 0's, since all must decide alike.
-  if (best_.is_watched()) {
-    const double loss = sum_over_ranks(run_.world, run_.is_first() ? sum.mean() : 0);
-    best_.observe(step, set.name, loss);
+  if (!counts) return;
+  double num_bytes = 0;
+  for (const auto& [lane, ids] : labels) {
+    num_bytes += static_cast<double>(run_.inputs.tokenizer().decode(ids).size());
   }
-  return {set.name,   set.path, sum.mean(), sum.num_tokens, set.batches.num_batches(),
-          set.is_all, seconds};
+  if (!run_.layout.is_first_of_replica()) num_bytes = 0;  // others have the same lanes
+  set.num_bytes = static_cast<int64_t>(sum_over_ranks(run_.world, num_bytes));
 }
 
 }  // namespace skein

@@ -1,5 +1,8 @@
 // Validation: each set is read once, or up to validate.batches of it; and the best loss so far.
 //
+// Formula bits_per_byte  loss * labels / ln 2 / bytes of text: of a set that is read to its end
+//         those of the corpus, as `skein score` has it; else those that the tokens with a label
+//         spell
 // Ranks   collective. All read as many rows as the fullest lane of any rank has
 // Errors  those of the step that was validated; kIo if a signal stops a process that only
 //         validates
@@ -20,6 +23,7 @@ struct Validated {
   std::string set;   // the name of a data.validation_set; empty: data.validation
   std::string path;  // of the corpus
   double loss = 0;
+  double bits_per_byte = 0;
   int64_t num_labels = 0;
   int64_t num_batches = 0;
   bool is_all = true;  // of the corpus
@@ -43,6 +47,7 @@ class Validation {
  private:
   std::string times() const;
   Validated validate(int64_t step, RunInputs::ValidationSet& set);
+  void run_batches(int64_t step, RunInputs::ValidationSet& set, StepRunner::LossSum& sum);
 
   PreparedRun& run_;
   StepRunner& runner_;

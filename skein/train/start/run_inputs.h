@@ -42,7 +42,8 @@ class RunInputs {
     std::string path;
     DataFeed feed;
     ValidationBatches batches;
-    bool is_all = true;  // known once the lanes are counted
+    bool is_all = true;     // known once the lanes are counted
+    int64_t num_bytes = 0;  // of the text that is read; 0: not known yet
 
     ValidationSet(const DataSource& source, const std::string& key, const Tokenizer& tokenizer,
                   const Config& config, int64_t vocab_size, const RowShare& share,

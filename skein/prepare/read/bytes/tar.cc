@@ -204,8 +204,8 @@ bool TarReader::next(TarMember& member) {
   for (std::string_view block; read_header(block);) {
     const Header header(block);
     if (header.type == 'L') {
-      extended.name = read_text(header);
-      extended.name->resize(std::min(extended.name->find('\0'), extended.name->size()));
+      const std::string text = read_text(header);
+      extended.name = text.substr(0, text.find('\0'));
       continue;
     }
     if (header.type == 'x' || header.type == 'X') {

@@ -164,7 +164,7 @@ TEST(Comparison, ReadsEvaluationsOfFilesAndOfMetrics) {
   const RunEvaluations& evaluations = runs.list[0].evaluations;
   ASSERT_EQ(evaluations.list.size(), 3u);
   EXPECT_EQ(evaluations.list[0].step, 1);
-  EXPECT_EQ(evaluations.list[2].file, "metrics.jsonl");
+  EXPECT_EQ(evaluations.list[2].file, "training");
   const std::vector<EvaluatedScore> newest = newest_scores(evaluations);
   ASSERT_EQ(newest.size(), 3u);
   EXPECT_EQ(newest[0].name(), "eval.arc_easy.acc");

@@ -92,20 +92,13 @@ std::vector<fs::path> result_files(const fs::path& folder, std::vector<std::stri
   return files;
 }
 
-// "eval.hellaswag.acc" of a step: the task is what stands before the last dot.
-void add_metrics(const RunReport& report, RunEvaluations& evaluations) {
+void add_evaluations_in_training(const RunReport& report, RunEvaluations& evaluations) {
   std::map<int64_t, RunEvaluation> by_step;
   for (const RunReport::Evaluated& evaluated : report.evaluated) {
-    const std::string name = evaluated.name.substr(std::string_view("eval.").size());
-    const size_t dot = name.rfind('.');
     RunEvaluation& evaluation = by_step[evaluated.step];
-    evaluation.file = "metrics.jsonl";
+    evaluation.file = "training";
     evaluation.step = evaluated.step;
-    EvaluatedScore score;
-    score.task = dot == std::string::npos ? name : name.substr(0, dot);
-    score.metric = dot == std::string::npos ? "score" : name.substr(dot + 1);
-    score.value = evaluated.value;
-    evaluation.scores.push_back(std::move(score));
+    evaluation.scores.push_back(evaluated.score);
   }
   for (auto& [step, evaluation] : by_step) evaluations.list.push_back(std::move(evaluation));
 }
@@ -123,7 +116,7 @@ RunEvaluations read_evaluations(const RunReport& report) {
       evaluations.notes.push_back(read.error().what() + std::string("; the file is left out"));
     }
   }
-  add_metrics(report, evaluations);
+  add_evaluations_in_training(report, evaluations);
   std::stable_sort(evaluations.list.begin(), evaluations.list.end(),
                    [](const RunEvaluation& a, const RunEvaluation& b) {
                      return std::pair(a.step, a.date) < std::pair(b.step, b.date);

@@ -1,5 +1,5 @@
 // The evaluations that a run folder holds: RUN/eval/**/results_*.json of `skein eval`, in the form
-// of lm-evaluation-harness, and keys "eval.…" of metrics.jsonl.
+// of lm-evaluation-harness, and evaluations in training.
 //
 // Errors   none: a file that is no such result, or that lies beyond a limit, is a note
 // Limits   1,000 files, 64 MiB each, 4 folders deep
@@ -14,19 +14,8 @@
 
 namespace skein {
 
-struct EvaluatedScore {
-  std::string task;
-  std::string metric;  // "acc", or "exact_match,strict-match" where the filter is not "none"
-  double value = 0;
-  std::optional<double> error;  // standard error
-  std::optional<int64_t> num_documents, num_fewshot;
-  std::optional<bool> higher_is_better;
-
-  std::string name() const { return "eval." + task + "." + metric; }
-};
-
 struct RunEvaluation {
-  std::string file;             // below the run folder; "metrics.jsonl"
+  std::string file;             // below the run folder; "training"
   std::optional<int64_t> step;  // of the checkpoint; nothing: the file does not say
   double date = 0;              // seconds since 1970; 0: not known
   std::vector<EvaluatedScore> scores;

@@ -1,4 +1,4 @@
-#include "skein/evaluate/tasks/generation_settings.h"
+#include "skein/evaluate/prepare/generation_settings.h"
 
 #include <algorithm>
 #include <string_view>

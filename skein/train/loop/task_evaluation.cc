@@ -1,0 +1,168 @@
+#include "skein/train/loop/task_evaluation.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "skein/base/machine/clock.h"
+#include "skein/base/text/log.h"
+#include "skein/base/text/units.h"
+#include "skein/compile/parallel.h"
+#include "skein/evaluate/packed/evaluate_table.h"
+#include "skein/model/decoder.h"
+#include "skein/train/loop/in_step.h"
+#include "skein/train/start/consensus.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kBootstrapRounds = 1000;  // a hundredth of those of `skein eval`
+
+// Of what was asked: tasks, and groups; of a group without a mean, its parts.
+void add_scores(const TaskNode& node, const Evaluation& evaluation,
+                std::vector<EvaluatedScore>& scores) {
+  const auto add = [&](const std::vector<TaskMetric>& metrics, int64_t num_evaluated,
+                       std::optional<int64_t> num_fewshot) {
+    for (const TaskMetric& metric : metrics) {
+      scores.push_back({node.name(), metric.shown_name(), metric.value, metric.error, num_evaluated,
+                        num_fewshot, metric.higher_is_better});
+    }
+  };
+  for (const TaskScores& task : evaluation.tasks) {
+    if (node.task && task.task->task == node.name()) {
+      return add(task.scores, task.num_evaluated, task.num_fewshot);
+    }
+  }
+  for (const GroupScores& group : evaluation.groups) {
+    if (!node.group || group.group->name != node.name()) continue;
+    if (!group.scores.empty()) return add(group.scores, group.num_evaluated, std::nullopt);
+    for (const TaskNode& child : group.group->children) add_scores(child, evaluation, scores);
+  }
+}
+
+std::vector<EvaluatedScore> shown_scores(const Evaluation& evaluation) {
+  std::vector<EvaluatedScore> scores;
+  for (const TaskNode& node : evaluation.asked) add_scores(node, evaluation, scores);
+  return scores;
+}
+
+// score_from, the number of tokens, and the tokens, of each text.
+std::string as_words(const std::vector<EncodedText>& texts) {
+  std::vector<int32_t> words;
+  for (const EncodedText& text : texts) {
+    words.push_back(static_cast<int32_t>(text.score_from));
+    words.push_back(static_cast<int32_t>(text.tokens.size()));
+    words.insert(words.end(), text.tokens.begin(), text.tokens.end());
+  }
+  return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof(int32_t)};
+}
+
+std::vector<EncodedText> from_words(const std::string& bytes) {
+  std::vector<int32_t> words(bytes.size() / sizeof(int32_t));
+  std::memcpy(words.data(), bytes.data(), words.size() * sizeof(int32_t));
+  std::vector<EncodedText> texts;
+  for (size_t at = 0; at < words.size();) {
+    const auto tokens = words.begin() + static_cast<int64_t>(at) + 2;
+    const int32_t count = words[at + 1];
+    texts.push_back({{tokens, tokens + count}, words[at]});
+    at += 2 + static_cast<size_t>(count);
+  }
+  return texts;
+}
+
+}  // namespace
+
+void TaskEvaluation::prepare(bool tells) {
+  for (const EvaluateConfig& config : run_.config.evaluate) {
+    tables_.push_back(prepared(config, tells));
+    if (tells) tell(tables_.back());
+  }
+}
+
+TaskEvaluation::Table TaskEvaluation::prepared(const EvaluateConfig& config, bool tells) const {
+  std::optional<TaskTexts> tasks;
+  std::string words;
+  const int64_t length = run_.config.data.sequence_length;
+  if (run_.is_first()) {
+    tasks.emplace(
+        read_evaluate_table(config, run_.inputs.tokenizer(), length, [&](const std::string& note) {
+          if (tells) log::warn("{}", note);
+        }));
+    words = as_words(tasks->take_texts());
+  }
+  PackedTexts texts(from_words(text_of_rank_0(run_.world, words)), length,
+                    run_.config.data.document_mask);
+  return {config, std::move(tasks), std::move(texts)};
+}
+
+int64_t TaskEvaluation::num_batches(const Table& table) const {
+  return ceil_div(table.texts.num_rows(), run_.config.batch.global_sequences);
+}
+
+void TaskEvaluation::tell(const Table& table) const {
+  const int64_t length = run_.config.data.sequence_length;
+  const int64_t rows = num_batches(table) * run_.config.batch.global_sequences;
+  const double flops = training_flops_per_token(run_.inputs.model(), length) / 3;  // forward
+  const int64_t every = table.config.every_steps;
+  log::info(
+      "evaluation {}: {}, {} documents in {} texts of {} tokens, in {} rows; at least {} each time "
+      "(at the rate of large products)",
+      every == 0 ? "at the end" : fmt::format("every {} steps and at the end", every),
+      table.config.tasks, table.tasks->num_documents(), table.texts.num_texts(),
+      format_count(static_cast<double>(table.texts.num_tokens())), rows,
+      format_short_duration(flops * static_cast<double>(rows * length) / run_.ceiling_flops));
+}
+
+namespace {
+
+bool is_due_at(const EvaluateConfig& config, int64_t step) {
+  return config.every_steps > 0 && step % config.every_steps == 0;
+}
+
+}  // namespace
+
+bool TaskEvaluation::is_due(int64_t step) const {
+  return std::ranges::any_of(tables_,
+                             [&](const Table& table) { return is_due_at(table.config, step); });
+}
+
+void TaskEvaluation::evaluate(int64_t step, bool those_due) {
+  for (Table& table : tables_) {
+    if (is_due_at(table.config, step) != those_due) continue;
+    const auto start = Clock::now();
+    const std::vector<double> answers = logprobs(table, step);
+    if (!run_.log) continue;
+    ScoringOptions options;
+    options.bootstrap_rounds = kBootstrapRounds;
+    const Evaluation evaluation =
+        table.tasks->score(answers, options, [&](const std::string& note) {
+          if (!std::exchange(table.has_told, true)) log::warn("{}", note);
+        });
+    run_.log->evaluation(step, shown_scores(evaluation), seconds_since(start));
+  }
+}
+
+std::vector<double> TaskEvaluation::logprobs(const Table& table, int64_t step) {
+  const RowShare share = rows_of(run_.layout);
+  const int64_t sequences = run_.config.batch.global_sequences;
+  const int64_t length = run_.config.data.sequence_length;
+  Batch batch(0, share.rows(sequences), length);
+  std::vector<double> sums(static_cast<size_t>(table.texts.num_texts()));
+  for (int64_t i = 0; i < num_batches(table); ++i) {
+    const int64_t first = i * sequences + share.first_row(sequences);
+    table.texts.fill(first, batch);
+    StepRunner::LossSum ignored;
+    in_step(step, *run_.device, [&] {
+      runner_.evaluate(batch, ignored, [&](int64_t at, float loss) {
+        const int64_t text = table.texts.text_at(first + at / length, at % length);
+        sums[static_cast<size_t>(text)] -= static_cast<double>(loss);
+      });
+    });
+  }
+  sum_over_ranks(run_.world, sums);
+  return sums;
+}
+
+}  // namespace skein
