@@ -69,6 +69,13 @@ TEST_F(IngestForeign, AFileOfSeveralNamesIsTakenOnce) {
   EXPECT_EQ(ingested({folder_ / "in"}), Documents{"text"});
   EXPECT_THAT(report_.notes, ElementsAre(HasSubstr("in/b.txt: the same file as"),
                                          HasSubstr("in/c.txt: the same file as")));
+  for (const char* name : {"d", "e", "f"}) {
+    fs::create_symlink("a.txt", folder_ / "in" / fmt::format("{}.txt", name));
+  }
+  EXPECT_EQ(ingested({folder_ / "in"}), Documents{"text"});
+  EXPECT_THAT(report_.notes,
+              ElementsAre(HasSubstr("in/b.txt"), HasSubstr("in/c.txt"), HasSubstr("in/d.txt"),
+                          HasSubstr("2 more files are other names of files")));
   // The name that says what it is counts.
   write("tables/data", "text\none\ntwo\n");
   fs::create_symlink("data", folder_ / "tables/data.csv");

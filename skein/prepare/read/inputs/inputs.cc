@@ -72,9 +72,10 @@ fs::path without_copy_marks(fs::path path) {
   return path.parent_path() / (stem.substr(0, number) + path.extension().string());
 }
 
+constexpr size_t kMostNotes = 3;  // of a kind; of the others their number
+
 // Notes files of one folder that may be copies of each other.
 void note_copies(FoundInputs& found) {
-  constexpr size_t kMostNotes = 3;
   std::map<fs::path, fs::path> firsts;
   size_t count = 0;
   for (const InputFile& file : found.files) {
@@ -110,6 +111,7 @@ void take_once(FoundInputs& found) {
   std::map<fs::path, size_t> places;
   std::map<FileIdentity, size_t> identities;
   std::vector<InputFile> files;
+  size_t num_same = 0;
   for (InputFile& file : found.files) {
     file.in_folder = !file.named;
     const fs::path whole =
@@ -127,8 +129,10 @@ void take_once(FoundInputs& found) {
         other.named |= file.named;
         other.in_folder |= file.in_folder;
         place->second = same->second;
-        found.notes.push_back(fmt::format("{}: the same file as {}: taken once", file.path.string(),
-                                          other.path.string()));
+        if (++num_same <= kMostNotes) {
+          found.notes.push_back(fmt::format("{}: the same file as {}: taken once",
+                                            file.path.string(), other.path.string()));
+        }
         continue;
       }
     }
@@ -143,6 +147,10 @@ void take_once(FoundInputs& found) {
     files[place->second].in_folder |= file.in_folder;
     found.notes.push_back(fmt::format(
         "{}: named twice, itself or with a folder that holds it: taken once", file.path.string()));
+  }
+  if (num_same > kMostNotes) {
+    found.notes.push_back(fmt::format("{} more files are other names of files: each is taken once",
+                                      num_same - kMostNotes));
   }
   found.files = std::move(files);
 }
