@@ -207,6 +207,28 @@ TEST(Eval, ProgramsNeedEnoughAnswers) {
   EXPECT_THAT(idle.err, HasSubstr("--execute has no effect: no task runs programs"));
 }
 
+// What they score is what the same texts score as a task.
+TEST(Eval, ScoresRequestsThatAreWrittenOut) {
+  std::string lines;
+  for (int i = 0; i < 6; ++i) {
+    for (int choice = 0; choice < 2; ++choice) {
+      lines += fmt::format(
+          R"({{"request_type": "loglikelihood", "doc_id": {}, "idx": {}, "label": {}, "request": )"
+          R"({{"context": "word {} is", "continuation": " {}"}}}})",
+          i, choice, i % 2, i, choice == 0 ? "a bird" : "no");
+      lines += "\n";
+    }
+  }
+  job().write("olmes/made/rc_0shot/requests.jsonl", lines);
+  const std::string file = (job().folder / "olmes/made/rc_0shot/requests.jsonl").string();
+  const OrderedJson results = job().results(file + ",choose").at("results");
+  const OrderedJson &written = results.at("made:rc_0shot"), &task = results.at("choose");
+  EXPECT_EQ(written.at("acc,none"), task.at("acc,none"));
+  EXPECT_GT(written.at("gold_bits_per_byte,none").get<double>(), 0.1);
+  const Outcome refused = run_skein(job().arguments(file, {"--num-fewshot", "1"}));
+  EXPECT_THAT(refused.err, HasSubstr("written out already"));
+}
+
 // What was done before is not done again: after a kill, one call does the rest.
 TEST(Eval, EvaluatesAllCheckpointsOnce) {
   job().trained("saved", {"run.steps=6", "checkpoint.every_steps=2"});
@@ -230,7 +252,7 @@ TEST(Eval, EvaluatesAllCheckpointsOnce) {
   EXPECT_EQ(rest.out, first.out);
   EXPECT_EQ(rest.err.find("written"), rest.err.rfind("written"));
   EXPECT_THAT(rest.err, HasSubstr("written"));
-  // Another question has other results.
+  // Another question, and another run's folder of results, have other results.
   Arguments other = words;
   other.insert(other.end(), {"--limit", "2", "--json"});
   const OrderedJson all = OrderedJson::parse(TinyJob::must(other).out).at("checkpoints");

@@ -52,6 +52,19 @@ class EvaluatedJob : public ParallelJob {
     return fmt::format("evaluate=[{{tasks = \"{}\", include_path = \"{}\", data = \"{}\", {}}}]",
                        tasks, (folder / "tasks").string(), (folder / "data").string(), more);
   }
+  // Of `skein eval` on the last checkpoint.
+  OrderedJson results(const std::string& name, const std::string& tasks,
+                      const Arguments& more = {}) const {
+    Arguments words = {"eval",           run(name).string(),
+                       "--tasks",        tasks,
+                       "--include-path", (folder / "tasks").string(),
+                       "--data",         (folder / "data").string(),
+                       "--max-length",   "32",
+                       "--threads",      "1",
+                       "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return OrderedJson::parse(must(words).out).at("results");
+  }
   // "STEP TASK METRIC" and the value.
   std::map<std::string, double> scores(const std::string& name) const {
     std::map<std::string, double> all;
@@ -86,14 +99,7 @@ const std::string& reference(const std::string& precision) {
 
 TEST(EvaluateInTraining, GivesTheScoresOfSkeinEval) {
   const auto found = job().scores(reference("fp32"));
-  const OrderedJson results =
-      OrderedJson::parse(TinyJob::must({"eval", job().run(reference("fp32")).string(), "--tasks",
-                                        "choose,read,complete", "--include-path",
-                                        (job().folder / "tasks").string(), "--data",
-                                        (job().folder / "data").string(), "--max-length", "32",
-                                        "--threads", "1", "--json"})
-                             .out)
-          .at("results");
+  const OrderedJson results = job().results(reference("fp32"), "choose,read,complete");
   EXPECT_EQ(found.at("4 both acc"), results.at("choose").at("acc,none").get<double>());
   const double perplexity = results.at("complete").at("perplexity,none").get<double>();
   EXPECT_NEAR(found.at("4 complete perplexity"), perplexity, 1e-5 * perplexity);
@@ -180,10 +186,38 @@ TEST(EvaluateInTraining, GoesOnAfterAStop) {
   }
 }
 
+// Each text has a row of its own.
 TEST(EvaluateInTraining, WithoutADocumentMask) {
   const Overrides base = EvaluatedJob::setting(kSteps) + Overrides{"data.document_mask=false"};
-  job().trained("without_mask", base + Overrides{job().evaluate("choose", "limit = 5")});
-  EXPECT_EQ(job().scores("without_mask").size(), 2u);
+  job().trained("without_mask", base + Overrides{job().evaluate("choose,complete", "limit = 5")});
+  const OrderedJson results = job().results("without_mask", "choose,complete", {"--limit", "5"});
+  const auto found = job().scores("without_mask");
+  EXPECT_EQ(found.at("4 choose acc"), results.at("choose").at("acc,none").get<double>());
+  EXPECT_EQ(found.at("4 choose acc_norm"), results.at("choose").at("acc_norm,none").get<double>());
+  const double perplexity = results.at("complete").at("perplexity,none").get<double>();
+  EXPECT_NEAR(found.at("4 complete perplexity"), perplexity, 1e-5 * perplexity);
+}
+
+// Its process ended between the save of a step and its evaluation.
+TEST(EvaluateInTraining, MakesUpForWhatIsMissing) {
+  const Overrides base =
+      EvaluatedJob::setting(kSteps) + Overrides{job().evaluate("both,complete,read")};
+  job().trained("missing", base);
+  const fs::path events = job().run("missing") / "events.jsonl";
+  std::string kept;
+  std::istringstream lines(read_file(events));
+  for (std::string line; std::getline(lines, line);) {
+    const bool is_last = line.find("\"evaluation\", \"step\": 4") != std::string::npos;
+    if (!is_last) kept += line + "\n";
+  }
+  std::ofstream(events) << kept;
+  const auto expected = job().scores(reference("fp32"));
+  ASSERT_LT(job().scores("missing").size(), expected.size());
+  job().trained("missing", base);
+  EXPECT_EQ(job().scores("missing"), expected);
+  const std::string after = read_file(events);
+  job().trained("missing", base);
+  EXPECT_EQ(read_file(events), after) << "there is nothing more to do";
 }
 
 TEST(EvaluateInTraining, SaysWhatItDoes) {
@@ -209,7 +243,13 @@ TEST(EvaluateInTraining, RefusesWhatItCannotDo) {
   refused(job().evaluate("choose", "every_stps = 2"), "did you mean every_steps?");
   refused(job().evaluate("choose", "limit = -1"), "limit is -1");
   refused("evaluate=[{every_steps = 2}]", "there are no tasks");
-  refused("evaluate=choose", "evaluate");
+  refused("evaluate=choose", "not valid TOML");
+  refused("evaluate=[{tasks = \"choose\"}, {tasks = \"{config_dir}/a.yaml\"}]",
+          "include_path alone");
+  std::string twice = job().evaluate("choose");
+  twice.insert(twice.size() - 1,
+               ", " + twice.substr(twice.find('{'), twice.size() - 1 - twice.find('{')));
+  refused(twice, "the task choose is in two tables");
   refused("evaluate.limit=3", "evaluate is a list of tables");
 }
 

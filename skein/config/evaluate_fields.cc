@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "skein/base/error.h"
 #include "skein/base/text/nearest.h"
@@ -70,6 +71,29 @@ bool store_list(const toml::node& node, std::string& names) {
   return true;
 }
 
+// Files among the names count from the working folder, as every path does, wherever the run
+// continues.
+std::string with_whole_paths(const std::string& names, const std::string& where) {
+  if (names.find(kConfigDir) != std::string::npos) {
+    fail(
+        ErrorCode::kUsage,
+        "{}: tasks has {}: expected it in include_path alone, a folder in which tasks are found by "
+        "their names",
+        where, kConfigDir);
+  }
+  std::vector<std::string> each;
+  std::istringstream list(names);
+  for (std::string name; std::getline(list, name, ',');) {
+    const size_t begin = name.find_first_not_of(" \t\n"), end = name.find_last_not_of(" \t\n");
+    if (begin == std::string::npos) continue;
+    name = name.substr(begin, end + 1 - begin);
+    const bool is_file =
+        name.ends_with(".yaml") || name.ends_with(".jsonl") || name.ends_with(".jsonl.gz");
+    each.push_back(is_file ? absolute_path(name) : name);
+  }
+  return fmt::format("{}", fmt::join(each, ","));
+}
+
 EvaluateConfig read_table(const toml::table& table, const std::string& where) {
   EvaluateConfig evaluation;
   for (const auto& [name, node] : table) {
@@ -86,6 +110,7 @@ EvaluateConfig read_table(const toml::table& table, const std::string& where) {
       path = Place::parse(path, fmt::format("{}: {}", where, field.key), field.limits.use).text();
     }
   }
+  evaluation.tasks = with_whole_paths(evaluation.tasks, where);
   if (evaluation.tasks.empty()) {
     fail(ErrorCode::kUsage, "{}: there are no tasks: expected names, such as \"hellaswag,piqa\"",
          where);

@@ -12,7 +12,9 @@
 #include "skein/base/machine/cores.h"
 #include "skein/base/text/log.h"
 #include "skein/checkpoint/find/folder.h"
+#include "skein/checkpoint/find/lineage.h"
 #include "skein/checkpoint/find/reader.h"
+#include "skein/checkpoint/format/stored_file.h"
 #include "skein/cli/commands/commands.h"
 #include "skein/cli/evaluate/checkpoint_curve.h"
 #include "skein/cli/shared/print.h"
@@ -21,6 +23,7 @@
 #include "skein/evaluate/results/results_json.h"
 #include "skein/evaluate/tasks/load_tasks.h"
 #include "skein/infer/evaluate_model.h"
+#include "skein/objects/url.h"
 #include "skein/weights/source_tokenizer.h"
 
 namespace skein {
@@ -56,7 +59,7 @@ std::vector<fs::path> paths_of(const std::vector<std::string>& names) {
   return {names.begin(), names.end()};
 }
 
-// What the results depend on beside the weights, the tasks' files and the data.
+// What the results depend on beside the weights, and what is written of them.
 OrderedJson asked_of(const EvalArguments& arguments) {
   const RequestOptions& requests = arguments.evaluate.requests;
   return {
@@ -72,11 +75,19 @@ OrderedJson asked_of(const EvalArguments& arguments) {
       {"execute", arguments.evaluate.execute}};
 }
 
-// Step and tokens of a checkpoint; null: a Hugging Face folder has none.
+// The first line of its manifest, which says the checksum of all that it consists of.
+std::string checksum_of(const fs::path& checkpoint) {
+  const std::string text = StoredFile(checkpoint / "manifest.json").text(200);
+  return text.substr(0, text.find('\n'));
+}
+
+// Of a checkpoint; null: a Hugging Face folder is none.
 OrderedJson run_of(const ModelSource& source) {
   if (source.is_hugging_face()) return nullptr;
   const TrainingState state = CheckpointReader(source.path()).state();
-  return {{"step", state.step}, {"tokens", state.tokens_seen}};
+  return {{"step", state.step},
+          {"tokens", state.tokens_seen},
+          {"checkpoint", checksum_of(source.path())}};
 }
 
 void take_options(EvalArguments& arguments) {
@@ -152,30 +163,53 @@ int evaluate(const EvalArguments& arguments) {
   return kExitDone;
 }
 
-// Those that an earlier call has done are not done again.
-int evaluate_all_checkpoints(const EvalArguments& arguments) {
+// Of the run's own timeline, from the first to the newest.
+std::vector<CheckpointInfo> checkpoints_of(const std::string& model) {
   std::vector<CheckpointInfo> checkpoints =
-      list_checkpoints(checkpoints_inside(find_checkpoint(arguments.model)));
+      lineage_of(checkpoints_inside(find_checkpoint(model))).checkpoints;
   if (checkpoints.empty()) {
-    fail(
-        ErrorCode::kNotFound,
-        "{} holds no checkpoint: expected a run, or a folder of checkpoints, for --all-checkpoints",
-        arguments.model);
+    fail(ErrorCode::kNotFound,
+         "{} holds no checkpoint: expected a run, or a folder of checkpoints, for "
+         "--all-checkpoints",
+         model);
   }
   std::reverse(checkpoints.begin(), checkpoints.end());
-  const std::string out =
-      arguments.out.empty() ? (fs::path(arguments.model) / "eval").string() : arguments.out;
-  std::map<int64_t, Json> known = results_by_step(out, asked_of(arguments));
+  return checkpoints;
+}
+
+std::string folder_of_results(const EvalArguments& arguments) {
+  if (!arguments.out.empty()) return arguments.out;
+  if (is_object_url(arguments.model)) {
+    fail(ErrorCode::kUsage, "--all-checkpoints of {}: expected --out DIR, a folder for the results",
+         arguments.model);
+  }
+  return (fs::path(arguments.model) / "eval").string();
+}
+
+// Those that an earlier call has done are not done again, and a damaged one is passed over.
+int evaluate_all_checkpoints(const EvalArguments& arguments) {
+  const std::vector<CheckpointInfo> checkpoints = checkpoints_of(arguments.model);
+  const std::string out = folder_of_results(arguments);
+  std::map<std::string, Json> known = known_results(out, arguments.model, asked_of(arguments));
   const Evaluator evaluator(arguments);
   std::vector<Json> all;
   for (const CheckpointInfo& checkpoint : checkpoints) {
-    if (const auto found = known.find(checkpoint.step); found != known.end()) {
+    auto checksum = try_run([&] { return checksum_of(checkpoint.path); });
+    const auto found = checksum.ok() ? known.find(checksum.value()) : known.end();
+    if (found != known.end()) {
       print_line(stderr, "step {}: evaluated before", checkpoint.step);
       all.push_back(std::move(found->second));
       continue;
     }
     print_line(stderr, "step {}: {}", checkpoint.step, checkpoint.path.string());
-    all.push_back(evaluator.evaluate(checkpoint.path.string(), out).json);
+    try {
+      all.push_back(evaluator.evaluate(checkpoint.path.string(), out).json);
+    } catch (const Error& error) {
+      const bool is_damaged =
+          error.code() == ErrorCode::kCorrupt || !is_stored(checkpoint.path / "manifest.json");
+      if (!is_damaged) throw;
+      log::warn("passing over the checkpoint {}: {}", checkpoint.path.string(), error.what());
+    }
   }
   if (arguments.json) {
     print_json(OrderedJson{{"checkpoints", all}});

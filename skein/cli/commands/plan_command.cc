@@ -181,7 +181,7 @@ int run_plan(const PlanOptions& options) {
     fail(ErrorCode::kUsage, "CONFIG.toml is required: skein plan CONFIG.toml");
   }
   Config config = load_config(options.config.path, options.config.overrides, ConfigUse::kPlan);
-  if (config.run.epochs > 0) {  // else a plan needs no tokenizer
+  if (config.run.epochs > 0 || !config.evaluate.empty()) {  // else a plan needs no tokenizer
     if (const std::string told = take_source_tokenizer(config); !told.empty()) {
       print_line(stderr, "{}", told);
     }

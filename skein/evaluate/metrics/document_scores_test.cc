@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <filesystem>
+#include <numbers>
+#include <variant>
 
 #include "skein/base/error.h"
 #include "skein/base/text/json.h"
@@ -86,6 +88,20 @@ std::vector<MetricScore> scored(const Json& one, const Json& document) {
   }
   return score_multiple_choice(answer, metrics_of(one.at("metrics"), OutputType::kMultipleChoice))
       .scores;
+}
+
+TEST(DocumentScores, BitsPerByteAreOfTheRightChoice) {
+  MultipleChoiceAnswer answer;
+  answer.choices = {" a", " four"};
+  answer.loglikelihoods = {-1, -10 * std::numbers::ln2};
+  answer.is_greedy = {false, false};
+  answer.target = jinja::Value::integer(1);
+  const auto scores =
+      score_multiple_choice(answer, metrics_of(Json::parse(R"([{"metric": "gold_bits_per_byte"}])"),
+                                               OutputType::kMultipleChoice))
+          .scores;
+  ASSERT_EQ(scores.size(), 1u);
+  EXPECT_DOUBLE_EQ(std::get<double>(scores[0].score), 2.0);
 }
 
 TEST(DocumentScores, AreThoseOfTheHarness) {

@@ -82,6 +82,12 @@ void TaskTexts::encode(Asked& asked, TextEncoder& encoder) {
   }
 }
 
+std::vector<std::string> TaskTexts::names() const {
+  std::vector<std::string> names;
+  for (const Asked& asked : asked_) names.push_back(asked.task.config->task);
+  return names;
+}
+
 int64_t TaskTexts::num_documents() const {
   int64_t count = 0;
   for (const Asked& asked : asked_) count += std::ssize(asked.documents);

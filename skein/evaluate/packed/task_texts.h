@@ -29,6 +29,7 @@ class TaskTexts {
   // Those of all tasks. Once.
   std::vector<EncodedText> take_texts() { return std::move(texts_); }
   int64_t num_documents() const;
+  std::vector<std::string> names() const;
   int64_t num_cut() const { return num_cut_; }  // texts that lost their beginning
   // "lambada_openai: acc", a line each.
   const std::vector<std::string>& left_out() const { return left_out_; }

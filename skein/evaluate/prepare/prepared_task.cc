@@ -21,8 +21,8 @@ PreparedTask prepare_task(std::shared_ptr<const TaskConfig> config,
   if (!config->request_file.empty()) {
     if (options.num_fewshot || options.chat_template || !options.system_instruction.empty()) {
       fail(ErrorCode::kUsage,
-           "task {}: its requests are written out already: expected no --num-fewshot, "
-           "--apply-chat-template and --system-instruction",
+           "task {}: its requests are written out already: expected no number of examples, chat "
+           "template and system instruction",
            config->task);
     }
     std::vector<DocumentRequests> written = read_requests(config->request_file);

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <optional>
+#include <utility>
 
 #include "skein/base/error.h"
 #include "skein/base/files/file.h"
@@ -30,16 +30,13 @@ std::string folder_name(const std::string& model) {
   return name;
 }
 
-// The step of results that answer `asked`; nothing: they do not, or are of no checkpoint.
-std::optional<int64_t> step_of(const Json& results, const Json& asked) {
-  if (!results.is_object() || !results.contains("skein")) return std::nullopt;
-  const Json& skein = results.at("skein");
-  if (!skein.is_object() || !skein.contains("run") || !skein.contains("asked")) return std::nullopt;
-  const Json& run = skein.at("run");
-  const bool has_step =
-      run.is_object() && run.contains("step") && run.at("step").is_number_integer();
-  if (!has_step || skein.at("asked") != asked) return std::nullopt;
-  return run.at("step").get<int64_t>();
+// The checkpoint of results that answer `asked`; "": they do not, or are of no checkpoint.
+std::string checkpoint_of(const Json& results, const Json& asked) {
+  const Json skein = results.value("skein", Json::object());
+  if (!skein.is_object() || skein.value("asked", Json()) != asked) return "";
+  const Json run = skein.value("run", Json::object());
+  if (!run.is_object() || !run.contains("checkpoint")) return "";
+  return run.at("checkpoint").is_string() ? run.at("checkpoint").get<std::string>() : "";
 }
 
 }  // namespace
@@ -62,24 +59,24 @@ std::vector<fs::path> write_results(const fs::path& folder, const std::string& m
   return written;
 }
 
-std::map<int64_t, Json> results_by_step(const fs::path& folder, const Json& asked) {
+std::map<std::string, Json> known_results(const fs::path& folder, const std::string& model,
+                                          const Json& asked) {
   std::vector<fs::path> files;
   std::error_code error;
-  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
+  for (fs::directory_iterator entry(folder / folder_name(model), error), end;
+       !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     if (name.starts_with("results_") && name.ends_with(".json")) files.push_back(entry->path());
   }
-  std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) {
-    return a.filename() < b.filename();  // by date
-  });
-  std::map<int64_t, Json> by_step;
+  std::sort(files.begin(), files.end());  // by date
+  std::map<std::string, Json> known;
   for (const fs::path& file : files) {
     auto read = try_run([&] { return parse_json(read_file(file, kMostBytes), file.string()); });
-    if (!read.ok()) continue;
-    if (const auto step = step_of(read.value(), asked)) by_step[*step] = read.value();
+    if (!read.ok() || !read.value().is_object()) continue;
+    const std::string checkpoint = checkpoint_of(read.value(), asked);
+    if (!checkpoint.empty()) known[checkpoint] = std::move(read.value());
   }
-  return by_step;
+  return known;
 }
 
 }  // namespace skein

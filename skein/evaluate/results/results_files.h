@@ -20,8 +20,10 @@ std::vector<std::filesystem::path> write_results(const std::filesystem::path& fo
                                                  const Evaluation& evaluation,
                                                  const OrderedJson& json, double date);
 
-// Of each step the newest results below `folder` for which the same was asked (skein.asked): what
-// an evaluation of all checkpoints need not do again. A file that cannot be read counts as none.
-std::map<int64_t, Json> results_by_step(const std::filesystem::path& folder, const Json& asked);
+// The newest results of each checkpoint, by its checksum (skein.run.checkpoint), in the folder of
+// the model, for which the same was asked (skein.asked): what need not be done again. A file that
+// cannot be read counts as none.
+std::map<std::string, Json> known_results(const std::filesystem::path& folder,
+                                          const std::string& model, const Json& asked);
 
 }  // namespace skein

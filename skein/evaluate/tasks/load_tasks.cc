@@ -72,7 +72,8 @@ std::vector<TaskNode> TaskLoader::load(const std::vector<std::string>& names) {
   std::vector<std::string> expanded;
   for (const std::string& name : names) {
     const bool is_pattern = name.find_first_of("*?[") != std::string::npos;
-    if (index_.find(name) != nullptr || !is_pattern || name.ends_with(".yaml")) {
+    if (index_.find(name) != nullptr || !is_pattern || name.ends_with(".yaml") ||
+        is_request_file(name)) {
       expanded.push_back(name);
       continue;
     }
@@ -249,14 +250,20 @@ void check_tasks_are_apart(const std::vector<TaskNode>& nodes) {
   }
 }
 
+std::vector<std::string> names_in(const std::string& list) {
+  std::vector<std::string> names;
+  std::istringstream stream(list);
+  for (std::string name; std::getline(stream, name, ',');) {
+    const size_t begin = name.find_first_not_of(" \t\n"), end = name.find_last_not_of(" \t\n");
+    if (begin != std::string::npos) names.push_back(name.substr(begin, end + 1 - begin));
+  }
+  return names;
+}
+
 std::vector<TaskNode> load_tasks(const std::string& names, const std::string& option,
                                  const std::vector<std::filesystem::path>& include_paths,
                                  const std::function<void(const std::string&)>& note) {
-  std::vector<std::string> each;
-  std::istringstream list(names);
-  for (std::string name; std::getline(list, name, ',');) {
-    if (!name.empty()) each.push_back(name);
-  }
+  const std::vector<std::string> each = names_in(names);
   if (each.empty()) {
     fail(ErrorCode::kUsage, "{} is empty: expected names of tasks, with commas between", option);
   }

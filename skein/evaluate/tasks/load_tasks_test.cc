@@ -6,11 +6,15 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <map>
+#include <memory>
 #include <set>
 
+#include "skein/evaluate/tasks/known_files.h"
 #include "skein/evaluate/tasks/task_folders.h"
 #include "skein/evaluate/tasks/task_rows_test.h"
 #include "tests/error_of.h"
+#include "tests/places.h"
 #include "tests/temp_folder.h"
 
 namespace skein {
@@ -180,6 +184,34 @@ TEST(LoadTasks, DumpsAll) {
   TaskLoader loader(index);
   std::ofstream out(file);
   for (const auto& [name, entry] : index.entries()) out << test::row_of(entry, loader) << "\n";
+}
+
+// configs/eval: with the harness's tasks, here stubs, the group has its tasks and numbers of
+// examples.
+TEST(LoadTasks, TheOriginalSuites) {
+  const test::TempFolder folder;
+  for (const char* name :
+       {"mmlu", "bbh_fewshot", "piqa", "social_iqa", "hellaswag", "winogrande", "arc_easy",
+        "arc_challenge", "openbookqa", "nq_open", "triviaqa", "boolq", "gsm8k"}) {
+    std::ofstream(folder / (std::string(name) + ".yaml"))
+        << "task: " << name << "\ndataset_path: made\noutput_type: multiple_choice\n"
+        << "test_split: test\ndoc_to_text: q\ndoc_to_choice: c\ndoc_to_target: t\n";
+  }
+  const TaskIndex index({fs::path(kSourceFolder) / "configs" / "eval", folder / ""});
+  const std::vector<TaskNode> nodes = TaskLoader(index).load({"original"});
+  std::map<std::string, std::shared_ptr<const TaskConfig>> tasks;
+  for (const auto& task : tasks_of(nodes)) tasks[task->task] = task;
+  ASSERT_EQ(tasks.size(), 14u);
+  EXPECT_EQ(tasks.at("mmlu")->num_fewshot, 5);
+  EXPECT_EQ(tasks.at("gsm8k")->num_fewshot, 8);
+  EXPECT_EQ(tasks.at("triviaqa")->num_fewshot, 5);
+  const TaskConfig& code = *tasks.at("original_humaneval");
+  EXPECT_EQ(code.repeats, 200);
+  EXPECT_EQ(folder_of(code.metrics.at(0).function), "humaneval");
+}
+
+TEST(LoadTasks, NamesInAListHaveNoBlanksAround) {
+  EXPECT_EQ(names_in(" a, b ,,\tc"), (std::vector<std::string>{"a", "b", "c"}));
 }
 
 }  // namespace

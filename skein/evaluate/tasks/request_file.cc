@@ -8,7 +8,7 @@ namespace skein {
 namespace {
 
 std::string name_of(const fs::path& file) {
-  const fs::path whole = fs::absolute(file);
+  const fs::path whole = fs::absolute(file).lexically_normal();
   const std::string name = whole.filename().string();
   if (!name.starts_with("requests.jsonl")) return name.substr(0, name.find(".jsonl"));
   const fs::path folder = whole.parent_path();

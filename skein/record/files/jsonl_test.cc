@@ -107,7 +107,7 @@ TEST(JsonlTail, ReadsOnWhereItEnded) {
   EXPECT_TRUE(read().empty());
   append(" 3}\n");
   EXPECT_EQ(read(), (std::vector<int>{3}));
-  append(std::string(5 << 20, 'x') + "\n{\"a\": 4}\n");  // longer than any line may be
+  append(std::string(5 << 20, 'x').append("\n{\"a\": 4}\n"));  // longer than any line may be
   EXPECT_EQ(read(), (std::vector<int>{4}));
   EXPECT_EQ(tail.offset(), static_cast<int64_t>(fs::file_size(path)));
   fs::remove(path);

@@ -99,7 +99,11 @@ class RunLog {
     double seconds = 0;
   };
   void validation(const ValidationNote& note);
-  void evaluation(int64_t step, const std::vector<EvaluatedScore>& scores, double seconds);
+  // `tasks`: as the configuration names them.
+  void evaluation(int64_t step, const std::string& tasks, const std::vector<EvaluatedScore>& scores,
+                  double seconds);
+  // Whether the run folder has that evaluation.
+  bool has_evaluation(int64_t step, const std::string& tasks) const;
   void checkpoint_begin(int64_t step);
   void checkpoint_commit(const SavedCheckpoint& saved);
   void checkpoint_failed(int64_t step, const Error& why);
@@ -134,6 +138,7 @@ class RunLog {
   float epoch_ = 0;            // epoch of the previous step; below 0: not known
   std::vector<float> epochs_;  // likewise, of each of several corpora
   int64_t memory_bytes_ = 0;
+  bool has_learnt_ = false;         // the loss was below that of a guess, in this start
   int64_t worse_than_a_guess_ = 0;  // steps in a row; below 0: it was said
 };
 

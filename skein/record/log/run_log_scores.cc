@@ -5,15 +5,19 @@
 
 #include "skein/base/text/log.h"
 #include "skein/base/text/units.h"
+#include "skein/record/files/event_fields.h"
 #include "skein/record/log/run_log.h"
 
 namespace skein {
 
-// Once a start: a loss that is finite and worse than a guess among all tokens, five steps in a row.
+// Once a start, after the loss was once better: a loss that is worse than a guess among all tokens,
+// five steps in a row.
 void RunLog::tell_divergence(const StepMetrics& metrics) {
   constexpr int64_t kSteps = 5;
   constexpr double kAbove = 1;  // nats: a model that begins is a little above
   if (worse_than_a_guess_ < 0 || scale_.guess_loss <= 0) return;
+  has_learnt_ = has_learnt_ || metrics.loss < scale_.guess_loss;
+  if (!has_learnt_) return;  // a wide model begins above it
   const bool is_worse = metrics.loss > scale_.guess_loss + kAbove;
   worse_than_a_guess_ = is_worse ? worse_than_a_guess_ + 1 : 0;
   if (worse_than_a_guess_ < kSteps) return;
@@ -47,9 +51,11 @@ void RunLog::validation(const ValidationNote& note) {
 }
 
 // A line for each task.
-void RunLog::evaluation(int64_t step, const std::vector<EvaluatedScore>& scores, double seconds) {
-  events_.append("evaluation",
-                 {{"step", step}, {"seconds", seconds}, {"scores", scores_to_json(scores)}});
+void RunLog::evaluation(int64_t step, const std::string& tasks,
+                        const std::vector<EvaluatedScore>& scores, double seconds) {
+  events_.append(
+      "evaluation",
+      {{"step", step}, {"tasks", tasks}, {"seconds", seconds}, {"scores", scores_to_json(scores)}});
   if (tensorboard_) tensorboard_->write_evaluation(unix_time(), step, scores);
   std::string line;
   for (size_t i = 0; i < scores.size(); ++i) {
@@ -63,6 +69,15 @@ void RunLog::evaluation(int64_t step, const std::vector<EvaluatedScore>& scores,
     line.clear();
   }
   say(fmt::format("step {}: evaluated in {}", step, format_short_duration(seconds)));
+}
+
+bool RunLog::has_evaluation(int64_t step, const std::string& tasks) const {
+  bool has = false;
+  for_each_json_line(dir_ / "events.jsonl", [&](const Json& json) {
+    has = has || (text_or(json, "event", "") == "evaluation" &&
+                  integer_or(json, "step", -1) == step && text_or(json, "tasks", "") == tasks);
+  });
+  return has;
 }
 
 }  // namespace skein

@@ -103,6 +103,46 @@ TEST_F(ReportEvents, WorkersThatStopForANewcomerHaveNotStopped) {
   EXPECT_TRUE(says("stopped       done"));
 }
 
+// After the loss was once better, and once.
+TEST_F(ReportEvents, ALossWorseThanAGuessIsAnAlarm) {
+  train(0, 1, 1e-3f);
+  log_->set_scale({.flops_per_token = 1e6, .guess_loss = 3, .ceiling_flops = 4e9});
+  int64_t step = 1;
+  const auto steps = [&](float loss, int64_t count) {
+    for (; count > 0; --count) {
+      log_->step({.step = ++step, .loss = loss, .grad_norm = 1}, {}, 1, Clock::now(), 1000);
+    }
+  };
+  const auto alarms = [&] {
+    const std::string events = read_file(fs::path(config_.run.dir) / "events.jsonl");
+    int64_t count = 0;
+    for (size_t at = 0; (at = events.find("\"alarm\"", at)) != events.npos; ++at) ++count;
+    return count;
+  };
+  steps(9, 10);
+  EXPECT_EQ(alarms(), 0) << "a wide model begins so";
+  steps(2, 1);
+  steps(9, 4);
+  steps(3.5F, 1);
+  EXPECT_EQ(alarms(), 0);
+  steps(9, 20);
+  EXPECT_EQ(alarms(), 1);
+}
+
+TEST_F(ReportEvents, TellsCheckpointsThatWerePassedOverAndEvaluations) {
+  train(0, 4, 1e-3f);
+  EventLog(config_.run.dir).append("checkpoint_skip", {{"step", 3}, {"reason", "bad sum"}});
+  const EvaluatedScore score = {.task = "piqa", .metric = "acc", .value = 0.5, .error = 0.25};
+  log_->evaluation(2, "piqa", {score}, 1.5);
+  log_->evaluation(4, "piqa", {score}, 1.5);
+  EXPECT_TRUE(log_->has_evaluation(4, "piqa"));
+  EXPECT_FALSE(log_->has_evaluation(3, "piqa"));
+  train(3, 5, 1e-3f);  // step 4 was lost
+  EXPECT_TRUE(says("passed over   the checkpoint of step 3: bad sum\n")) << text();
+  EXPECT_TRUE(says("piqa, acc     0.5000 ± 0.2500 at step 2 (1 in all)\n")) << text();
+  EXPECT_EQ(json().at("evaluations").size(), 1u);
+}
+
 // Whatever text a stop has is told as it is.
 TEST_F(ReportEvents, TellsTheReasonOfAStop) {
   train(0, 5, 1e-3f);

@@ -110,7 +110,7 @@ void RunState::add_failures(PrometheusText& text) const {
   text.counter("grad_spikes_total", number_of(events_by_name_, "spike"),
                "Gradient spikes that are over.");
   text.counter("grad_alarms_total", number_of(events_by_name_, "alarm"),
-               "Times that the gradient norm looked like divergence.");
+               "Times that the gradient norm, or the loss, looked like divergence.");
 }
 
 void RunState::add_checkpoints(PrometheusText& text, double now) const {

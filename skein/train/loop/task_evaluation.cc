@@ -3,7 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "skein/base/machine/clock.h"
@@ -19,6 +21,10 @@ namespace skein {
 namespace {
 
 constexpr int64_t kBootstrapRounds = 1000;  // a hundredth of those of `skein eval`
+
+bool is_due_at(const EvaluateConfig& config, int64_t step) {
+  return config.every_steps > 0 && step > 0 && step % config.every_steps == 0;
+}
 
 // Of what was asked: tasks, and groups; of a group without a mean, its parts.
 void add_scores(const TaskNode& node, const Evaluation& evaluation,
@@ -75,22 +81,75 @@ std::vector<EncodedText> from_words(const std::string& bytes) {
 }  // namespace
 
 void TaskEvaluation::prepare(bool tells) {
-  for (const EvaluateConfig& config : run_.config.evaluate) {
-    tables_.push_back(prepared(config, tells));
+  const std::vector<bool> are_missing = missing();
+  const bool has_all_steps = run_.beginning.step() >= run_.config.run.steps;
+  for (size_t i = 0; i < run_.config.evaluate.size(); ++i) {
+    if (has_all_steps && !are_missing[i]) continue;
+    tables_.push_back(prepared(run_.config.evaluate[i], tells));
+    tables_.back().is_missing = are_missing[i];
     if (tells) tell(tables_.back());
   }
+  if (run_.is_first()) refuse_tasks_in_two_tables();
+}
+
+// As rank 0 finds in the events of the run.
+std::vector<bool> TaskEvaluation::missing() const {
+  const std::vector<EvaluateConfig>& configs = run_.config.evaluate;
+  const int64_t step = run_.beginning.step();
+  std::vector<double> are_missing(configs.size());
+  if (run_.is_first() && step > 0) {
+    for (size_t i = 0; i < configs.size(); ++i) {
+      const bool is_wanted = is_due_at(configs[i], step) || step >= run_.config.run.steps;
+      are_missing[i] = is_wanted && !run_.log->has_evaluation(step, configs[i].tasks) ? 1 : 0;
+    }
+  }
+  if (!configs.empty()) sum_over_ranks(run_.world, are_missing);
+  return {are_missing.begin(), are_missing.end()};
+}
+
+// Their scores have one name in the events, TensorBoard and reports.
+void TaskEvaluation::refuse_tasks_in_two_tables() const {
+  std::set<std::string> names;
+  for (const Table& table : tables_) {
+    for (const std::string& name : table.tasks->names()) {
+      if (names.insert(name).second) continue;
+      fail(ErrorCode::kUsage,
+           "the task {} is in two tables [[evaluate]]: expected it in one; `skein eval` asks it in "
+           "other ways",
+           name);
+    }
+  }
+}
+
+bool TaskEvaluation::is_any_missing() const {
+  return std::ranges::any_of(tables_, [](const Table& table) { return table.is_missing; });
+}
+
+void TaskEvaluation::make_up_for_missing(int64_t step) {
+  for (Table& table : tables_) {
+    if (std::exchange(table.is_missing, false)) evaluate(table, step);
+  }
+  if (step >= run_.config.run.steps) tables_.clear();  // all that there was to do
 }
 
 TaskEvaluation::Table TaskEvaluation::prepared(const EvaluateConfig& config, bool tells) const {
   std::optional<TaskTexts> tasks;
   std::string words;
   const int64_t length = run_.config.data.sequence_length;
+  const auto warn = [&](const std::string& note) {
+    if (tells) log::warn("{}", note);
+  };
   if (run_.is_first()) {
-    tasks.emplace(
-        read_evaluate_table(config, run_.inputs.tokenizer(), length, [&](const std::string& note) {
-          if (tells) log::warn("{}", note);
-        }));
-    words = as_words(tasks->take_texts());
+    tasks.emplace(read_evaluate_table(config, run_.inputs.tokenizer(), length, warn));
+    std::vector<EncodedText> texts = tasks->take_texts();
+    // What cannot be scored is found now.
+    tasks->score(std::vector<double>(texts.size()), {.bootstrap_rounds = 1}, warn);
+    words = as_words(texts);
+    if (words.size() > INT32_MAX) {
+      fail(ErrorCode::kUnsupported,
+           "evaluate.tasks = {}: {} tokens are more than ranks can be told: set evaluate.limit",
+           config.tasks, words.size() / sizeof(int32_t));
+    }
   }
   PackedTexts texts(from_words(text_of_rank_0(run_.world, words)), length,
                     run_.config.data.document_mask);
@@ -115,14 +174,6 @@ void TaskEvaluation::tell(const Table& table) const {
       format_short_duration(flops * static_cast<double>(rows * length) / run_.ceiling_flops));
 }
 
-namespace {
-
-bool is_due_at(const EvaluateConfig& config, int64_t step) {
-  return config.every_steps > 0 && step % config.every_steps == 0;
-}
-
-}  // namespace
-
 bool TaskEvaluation::is_due(int64_t step) const {
   return std::ranges::any_of(tables_,
                              [&](const Table& table) { return is_due_at(table.config, step); });
@@ -130,18 +181,17 @@ bool TaskEvaluation::is_due(int64_t step) const {
 
 void TaskEvaluation::evaluate(int64_t step, bool those_due) {
   for (Table& table : tables_) {
-    if (is_due_at(table.config, step) != those_due) continue;
-    const auto start = Clock::now();
-    const std::vector<double> answers = logprobs(table, step);
-    if (!run_.log) continue;
-    ScoringOptions options;
-    options.bootstrap_rounds = kBootstrapRounds;
-    const Evaluation evaluation =
-        table.tasks->score(answers, options, [&](const std::string& note) {
-          if (!std::exchange(table.has_told, true)) log::warn("{}", note);
-        });
-    run_.log->evaluation(step, shown_scores(evaluation), seconds_since(start));
+    if (is_due_at(table.config, step) == those_due) evaluate(table, step);
   }
+}
+
+void TaskEvaluation::evaluate(Table& table, int64_t step) {
+  const auto start = Clock::now();
+  const std::vector<double> answers = logprobs(table, step);
+  if (!run_.log) return;
+  const Evaluation evaluation = table.tasks->score(answers, {.bootstrap_rounds = kBootstrapRounds},
+                                                   [](const std::string& /*note*/) {});
+  run_.log->evaluation(step, table.config.tasks, shown_scores(evaluation), seconds_since(start));
 }
 
 std::vector<double> TaskEvaluation::logprobs(const Table& table, int64_t step) {

@@ -6,7 +6,9 @@
 // Bits     training is not changed: programs that only run forward write neither weights, gradients
 //          nor lanes, and draw nothing
 // Memory   of each rank, the tokens of all texts; of rank 0, the documents as well
-// Errors   those of the tasks and their data, before the first step; in_step.h
+// Missing  an evaluation that the run's events lack for the step that this start begins after, as
+//          its process ended before it was done, is made up for
+// Errors   those of the tasks, their data and their scores, before the first step; in_step.h
 #pragma once
 
 #include <cstdint>
@@ -27,8 +29,11 @@ class TaskEvaluation {
   // Both must outlive the evaluation.
   TaskEvaluation(PreparedRun& run, StepRunner& runner) : run_(run), runner_(runner) {}
 
-  // Reads the tasks. `tells`: says what an evaluation costs.
+  // Reads the tasks. `tells`: says what an evaluation costs. Of a run that has all its steps, only
+  // those that are missing.
   void prepare(bool tells);
+  bool is_any_missing() const;
+  void make_up_for_missing(int64_t step);
   // Whether tasks are evaluated after `step`, wherever the run ends.
   bool is_due(int64_t step) const;
   // Evaluates those that are due, under the weights after `step`.
@@ -41,10 +46,13 @@ class TaskEvaluation {
     const EvaluateConfig& config;
     std::optional<TaskTexts> tasks;  // of rank 0
     PackedTexts texts;
-    bool has_told = false;  // what a person should look at
+    bool is_missing = false;
   };
   void evaluate(int64_t step, bool those_due);
+  std::vector<bool> missing() const;
   Table prepared(const EvaluateConfig& config, bool tells) const;
+  void refuse_tasks_in_two_tables() const;
+  void evaluate(Table& table, int64_t step);
   void tell(const Table& table) const;
   int64_t num_batches(const Table& table) const;
   std::vector<double> logprobs(const Table& table, int64_t step);

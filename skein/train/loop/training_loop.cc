@@ -35,10 +35,8 @@ TrainingLoop::TrainingLoop(PreparedRun& run, StopSignals& signals)
       validation_(run, state_.runner(), signals),
       evaluation_(run, state_.runner()),
       steps_(run, signals, state_, lanes_, watch_) {
-  if (run.beginning.step() < run.config.run.steps) {
-    validation_.agree(run.is_first_launch());
-    if (!run.only_validates()) evaluation_.prepare(run.is_first_launch());
-  }
+  if (run.beginning.step() < run.config.run.steps) validation_.agree(run.is_first_launch());
+  if (!run.only_validates()) evaluation_.prepare(run.is_first_launch());
   begin();
   wait_for_all(run.world, "every rank is ready to train");
 }
@@ -95,7 +93,7 @@ TrainOutcome TrainingLoop::run() {
 
 bool TrainingLoop::has_nothing_to_do() {
   return (steps_.done() >= run_.config.run.steps || validation_.best().ends_run()) &&
-         state_.saver().saved_step() == steps_.done();
+         state_.saver().saved_step() == steps_.done() && !evaluation_.is_any_missing();
 }
 
 TrainOutcome TrainingLoop::train_to_the_end() {
@@ -107,6 +105,8 @@ TrainOutcome TrainingLoop::train_to_the_end() {
   }
   steps_.start_clock();
   if (steps_.done() == 0 && config.validate.before_training) validate();
+  if (evaluation_.is_any_missing())
+    evaluate([&] { evaluation_.make_up_for_missing(steps_.done()); });
   while (steps_.begun() < config.run.steps && !steps_.is_stop_requested() && !best.ends_run()) {
     steps_.start();
     const bool validates = due(config.validate.every_steps);
@@ -124,11 +124,14 @@ TrainOutcome TrainingLoop::train_to_the_end() {
       continue;
     }
     if (validates) validate();
-    if (evaluates) evaluate();
     if (copies) save_to_memory();  // with what the validation said of the best
     // With a best loss the last step is saved below, with the losses of its validation.
     const bool saves_now = saves && !(best.is_watched() && is_last);
     if (saves_now || (validates && best.is_new_best(steps_.done()))) save_checkpoint();
+    // Behind the save, which a stop meanwhile need not wait for; the next start makes up for it.
+    if (evaluates && !steps_.is_stop_requested()) {
+      evaluate([&] { evaluation_.evaluate(steps_.done()); });
+    }
     if (seconds_since(corpora_checked_) >= kCheckCorporaSeconds) check_corpora();
     state_.saver().collect();
     note_saves();
@@ -143,10 +146,11 @@ TrainOutcome TrainingLoop::end() {
   const int64_t steps = run_.config.run.steps;
   const bool is_early = best.ends_run() && steps_.done() < steps;
   const bool stopped = steps_.done() < steps && !is_early;
-  if (!stopped && validation_.has_sets() && !due(run_.config.validate.every_steps)) validate();
-  if (!stopped) evaluation_.evaluate_at_end(steps_.done());
+  const bool validates = validation_.has_sets() && !due(run_.config.validate.every_steps);
+  if (!stopped && validates && steps_.done_since_start() > 0) validate();
   Saver& saver = state_.saver();
   if (saver.saved_step() != steps_.done() && !regroups_in_memory()) save_checkpoint();
+  if (!stopped) evaluation_.evaluate_at_end(steps_.done());
   saver.end();
   note_saves();
   saver.require_saved();
@@ -192,9 +196,9 @@ void TrainingLoop::validate() {
   steps_.leave_out(seconds_since(start));
 }
 
-void TrainingLoop::evaluate() {
+void TrainingLoop::evaluate(const std::function<void()>& work) {
   const auto start = Clock::now();
-  evaluation_.evaluate(steps_.done());
+  work();
   steps_.leave_out(seconds_since(start));
 }
 

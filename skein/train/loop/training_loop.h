@@ -11,6 +11,7 @@
 //         (divergence.h). A save that is already under way is completed, unless a rank was lost
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,7 @@ class TrainingLoop {
   TrainOutcome end();
   void roll_back();
   void validate();
-  void evaluate();
+  void evaluate(const std::function<void()>& work);
   void check_corpora();
   TrainingState described_state() const;
   TrainingState state_to_save();

@@ -117,7 +117,8 @@ Validated Validation::validate(int64_t step, RunInputs::ValidationSet& set) {
 // The first time, the tokens of a set that is not read to its end say how much text they are.
 void Validation::run_batches(int64_t step, RunInputs::ValidationSet& set,
                              StepRunner::LossSum& sum) {
-  if (set.is_all) set.num_bytes = set.feed.corpus(0).num_bytes();
+  const bool has_all_labels = set.is_all && run_.config.data.loss_on != "completion";
+  if (has_all_labels) set.num_bytes = set.feed.corpus(0).num_bytes();
   const bool counts = set.num_bytes == 0;
   std::map<int64_t, std::vector<int32_t>> labels;  // by lane
   set.batches.rewind();
