@@ -4,9 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "skein/base/error.h"
+#include "skein/base/text/name_list.h"
 #include "skein/base/text/nearest.h"
 
 namespace skein {
@@ -82,11 +82,7 @@ std::string with_whole_paths(const std::string& names, const std::string& where)
         where, kConfigDir);
   }
   std::vector<std::string> each;
-  std::istringstream list(names);
-  for (std::string name; std::getline(list, name, ',');) {
-    const size_t begin = name.find_first_not_of(" \t\n"), end = name.find_last_not_of(" \t\n");
-    if (begin == std::string::npos) continue;
-    name = name.substr(begin, end + 1 - begin);
+  for (const std::string& name : names_of_list(names)) {
     const bool is_file =
         name.ends_with(".yaml") || name.ends_with(".jsonl") || name.ends_with(".jsonl.gz");
     each.push_back(is_file ? absolute_path(name) : name);

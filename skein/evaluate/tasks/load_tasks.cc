@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <memory>
 #include <set>
-#include <sstream>
 #include <unordered_map>
 #include <utility>
 
 #include "skein/base/error.h"
 #include "skein/base/files/file.h"
+#include "skein/base/text/name_list.h"
 #include "skein/evaluate/tasks/read_group.h"
 #include "skein/evaluate/tasks/read_task.h"
 #include "skein/evaluate/tasks/request_file.h"
@@ -250,20 +250,10 @@ void check_tasks_are_apart(const std::vector<TaskNode>& nodes) {
   }
 }
 
-std::vector<std::string> names_in(const std::string& list) {
-  std::vector<std::string> names;
-  std::istringstream stream(list);
-  for (std::string name; std::getline(stream, name, ',');) {
-    const size_t begin = name.find_first_not_of(" \t\n"), end = name.find_last_not_of(" \t\n");
-    if (begin != std::string::npos) names.push_back(name.substr(begin, end + 1 - begin));
-  }
-  return names;
-}
-
 std::vector<TaskNode> load_tasks(const std::string& names, const std::string& option,
                                  const std::vector<std::filesystem::path>& include_paths,
                                  const std::function<void(const std::string&)>& note) {
-  const std::vector<std::string> each = names_in(names);
+  const std::vector<std::string> each = names_of_list(names);
   if (each.empty()) {
     fail(ErrorCode::kUsage, "{} is empty: expected names of tasks, with commas between", option);
   }

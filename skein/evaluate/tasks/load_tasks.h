@@ -65,9 +65,6 @@ class TaskLoader {
 // Throws Error{kInvalid} where a task is in two of `nodes`.
 void check_tasks_are_apart(const std::vector<TaskNode>& nodes);
 
-// The names of a list with commas between, without blanks around them.
-std::vector<std::string> names_in(const std::string& list);
-
 // The tasks of `names`, with commas between, from the folders of task_folders.h. `option`: where
 // the names stand, for errors. `note` gets a line on task files that are passed over.
 std::vector<TaskNode> load_tasks(const std::string& names, const std::string& option,

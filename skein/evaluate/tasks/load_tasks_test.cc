@@ -210,9 +210,5 @@ TEST(LoadTasks, TheOriginalSuites) {
   EXPECT_EQ(folder_of(code.metrics.at(0).function), "humaneval");
 }
 
-TEST(LoadTasks, NamesInAListHaveNoBlanksAround) {
-  EXPECT_EQ(names_in(" a, b ,,\tc"), (std::vector<std::string>{"a", "b", "c"}));
-}
-
 }  // namespace
 }  // namespace skein
