@@ -52,7 +52,7 @@ struct ErrorRow {
 
 // In the order of the enumerators. What comes again at every start is fatal; another attempt may
 // mend the rest. Who holds a folder from the beginning keeps it.
-constexpr std::array<ErrorRow, 12> kErrors = {{
+constexpr std::array<ErrorRow, kNumErrorCodes> kErrors = {{
     {ErrorCode::kUsage, Blame::kRefusal, Ending::kRefused},
     {ErrorCode::kInvalid, Blame::kMistake, Ending::kInvalid},
     {ErrorCode::kNotFound, Blame::kMistake, Ending::kInvalid},

@@ -3,8 +3,8 @@
 //
 // Table   a row an ending, and a row a code of errors, in ending.cc. All that is said of a failure
 //         derives from its row: the word in host records and `generation` events
-//         (docs/rendezvous_format.md), the exit code of the process, and whether another start may
-//         mend it
+//         (docs/rendezvous_format.md), the exit code of the worker, of the whole job too if it is
+//         fatal (else a job that gives up has kExitFailed), and whether another start may mend it
 // Files   a worker's failure report has the number of its ErrorCode (launch/node/worker_failure.h)
 #pragma once
 
@@ -15,6 +15,8 @@
 #include "skein/base/error.h"
 
 namespace skein {
+
+inline constexpr int kNumErrorCodes = static_cast<int>(ErrorCode::kInternal) + 1;
 
 // Of two causes the later one is the worse.
 enum class Ending : uint8_t {

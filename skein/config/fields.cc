@@ -20,6 +20,15 @@ using Optimizer = OptimizerConfig;
 constexpr double kMaxInteger = 9e15;  // below 2^53, so exact as a double
 constexpr double kMaxCount = 1 << 24;
 
+// How a run continues with another value (ConfigChange).
+constexpr ConfigChange kAsk = {.then = OnChange::kAsk};
+constexpr ConfigChange kOtherState = {.then = OnChange::kOtherState};
+constexpr ConfigChange kRefuse = {.then = OnChange::kRefuse};
+constexpr ConfigChange kIgnore = {.then = OnChange::kIgnore};
+constexpr ConfigChange kByContent = {.then = OnChange::kByContent};
+constexpr ConfigChange kByContentAsk = {.then = OnChange::kByContentAsk};
+
+ConfigLimits any() { return {}; }
 ConfigLimits required_path() { return {.required = true, .is_path = true}; }
 ConfigLimits a_path() { return {.is_path = true}; }
 ConfigLimits a_path_of_a_disk() { return {.is_path = true, .use = PlaceUse::kDisk}; }
@@ -41,7 +50,7 @@ std::vector<ConfigField> make_fields() {
       {"run", "dir", at<&C::run, &RunConfig::dir>,
        "folder of the run: metrics, events, checkpoints, logs", a_path_of_a_disk()},
       {"run", "seed", at<&C::run, &RunConfig::seed>,
-       "seed of weights, data order and stochastic rounding", between(0, kMaxInteger)},
+       "seed of weights, data order and stochastic rounding", between(0, kMaxInteger), kRefuse},
       {"run", "steps", at<&C::run, &RunConfig::steps>,
        "optimizer updates in the whole run; 0: not said", between(0, kMaxSteps)},
       {"run", "epochs", at<&C::run, &RunConfig::epochs>,
@@ -53,10 +62,11 @@ std::vector<ConfigField> make_fields() {
        "`auto`: continue from the newest good checkpoint of the run; `never`: a new run, which is "
        "refused where run.dir holds checkpoints; or the path of a checkpoint or a run: an empty "
        "run begins there, and later starts of that run resume by themselves",
-       a_path()},
+       a_path(), kIgnore},
       {"run", "accept_changes", at<&C::run, &RunConfig::accept_changes>,
        "keys that may differ from what the checkpoint, or the weights of init_from, were trained "
-       "with, such as `model.rope_theta, data.train`; for this start alone"},
+       "with, such as `model.rope_theta, data.train`; for this start alone",
+       any(), kIgnore},
       {"run", "on_divergence", at<&C::run, &RunConfig::on_divergence>,
        "`stop`: a loss or norm that is not finite ends the run; `roll_back`: that, and a gradient "
        "spike of 5 steps, take it back to the newest checkpoint before, and it passes over the "
@@ -80,7 +90,7 @@ std::vector<ConfigField> make_fields() {
       {"model", "hf_config", at<&C::model, &ModelConfig::hf_config>,
        "a Hugging Face config.json; left out where its keys stand here and this key "
        "does not; with init_from and without this key, that of the source",
-       a_path_of_a_disk()},
+       a_path_of_a_disk(), kIgnore},
       {"model", "init_from", at<&C::model, &ModelConfig::init_from>,
        "a Hugging Face folder or a checkpoint to take the initial weights from", a_path()},
       {"model", "init_std", at<&C::model, &ModelConfig::init_std>,
@@ -93,40 +103,43 @@ std::vector<ConfigField> make_fields() {
       {"data", "train", at<&C::data, &DataConfig::train>,
        "the corpus: an Arrow stream file written by `skein data ingest`, or a folder of them; also "
        "s3://BUCKET/KEY, as all corpora and the tokenizer",
-       required_path()},
+       required_path(), kByContentAsk},
       {"data", "source", at<&C::data, &DataConfig::source>,
        "in place of train: several corpora, read together, each for its share of the tokens: "
-       "`[[data.source]]` with `path`, `weight` (1) and `name`"},
+       "`[[data.source]]` with `path`, `weight` (1) and `name`",
+       any(), kByContentAsk},
       {"data", "tokenizer", at<&C::data, &DataConfig::tokenizer>,
        "folder of the tokenizer; with init_from and without this key, that of the source",
-       required_path()},
+       required_path(), kByContentAsk},
       {"data", "validation", at<&C::data, &DataConfig::validation>,
-       "a corpus to validate on; empty: none", a_path()},
+       "a corpus to validate on; empty: none", a_path(), kByContent},
       {"data", "validation_set", at<&C::data, &DataConfig::validation_set>,
        "more corpora to validate on, each with a loss of its own: `[[data.validation_set]]` with "
-       "`path` and `name`"},
+       "`path` and `name`",
+       any(), kByContent},
       {"data", "sequence_length", at<&C::data, &DataConfig::sequence_length>,
-       "tokens in a row of the batch", between(2, kMaxCount)},
+       "tokens in a row of the batch", between(2, kMaxCount), kAsk},
       {"data", "document_mask", at<&C::data, &DataConfig::document_mask>,
-       "attention and positions stop at document boundaries; false: plain concatenation"},
+       "attention and positions stop at document boundaries; false: plain concatenation", any(),
+       kAsk},
       {"data",
        "special_tokens",
        at<&C::data, &DataConfig::special_tokens>,
        "text that spells a special token of the tokenizer, such as `<|im_start|>`: text, its "
        "characters; parse, that token",
        one_of({"text", "parse"}),
-       {.before = "\"text\""}},
+       {.before = "\"text\"", .then = OnChange::kAsk}},
       {"data",
        "loss_on",
        at<&C::data, &DataConfig::loss_on>,
        "the tokens whose loss is trained on: `completion` is what the assistant wrote, in a corpus "
        "that says so",
        one_of({"all", "completion"}),
-       {.before = "\"all\""}},
+       {.before = "\"all\"", .then = OnChange::kAsk}},
       {"data", "lanes", at<&C::data, &DataConfig::lanes>,
        "streams of documents that rows are taken from in turn; fixed when the run begins. 0: "
        "batch.global_sequences at the first start, kept in checkpoints",
-       between(0, kMaxCount)},
+       between(0, kMaxCount), kByContent},
       {"data", "skip_batches", at<&C::data, &DataConfig::skip_batches>,
        "batches that no step trains on, by their numbers from 1, such as `17, 40-44`; what the "
        "checkpoint lists beside them stays skipped"},
@@ -171,7 +184,7 @@ std::vector<ConfigField> make_fields() {
        at<&C::optimizer, &Optimizer::name>,
        "`muon` updates the matrices of layers, and AdamW the embedding, the head, norms and biases",
        one_of(optimizer_names()),
-       {.before = "\"adamw\"", .changes_state = true}},
+       {.before = "\"adamw\"", .then = OnChange::kOtherState}},
       {"optimizer", "momentum", at<&C::optimizer, &Optimizer::momentum>,
        "of Muon, Nesterov's; one learning_rate and weight_decay suit Muon and AdamW alike",
        from_below(0, 1)},
@@ -205,13 +218,9 @@ std::vector<ConfigField> make_fields() {
        "`bf16-sr`: bf16 weights with stochastic rounding and no master copy; `mixed`: "
        "bf16 with fp32 master weights; `fp8`: as bf16-sr, the matrix products of the layers from "
        "8-bit operands",
-       one_of({"fp32", "bf16", "bf16-sr", "mixed", "fp8"})},
-      {"precision",
-       "moments",
-       at<&C::precision, &PrecisionConfig::moments>,
-       "type of the optimizer's moments",
-       one_of({"fp32", "bf16"}),
-       {.changes_state = true}},
+       one_of({"fp32", "bf16", "bf16-sr", "mixed", "fp8"}), kAsk},
+      {"precision", "moments", at<&C::precision, &PrecisionConfig::moments>,
+       "type of the optimizer's moments", one_of({"fp32", "bf16"}), kOtherState},
       {"precision", "fast_accumulation", at<&C::precision, &PrecisionConfig::fast_accumulation>,
        "with `fp8` on a GPU: forward products add with the about 14 bits of its tensor cores "
        "alone, which is faster; else sums move on to fp32 in between. A CPU adds in fp32"},
@@ -399,11 +408,11 @@ std::vector<ConfigField> make_fields() {
        "what `skein plan` gives times and memory of: a description of machines, such as "
        "`{config_dir}/hardware/h100-8x.toml`; empty: this machine. --hardware overrides it; "
        "training does not read it",
-       a_path()},
+       a_path(), kIgnore},
       {"plan", "ranks", at<&C::plan, &PlanConfig::ranks>,
        "ranks that `skein plan` plans for; 0: what [parallel] and [launch] say. --ranks overrides "
        "it; training does not read it",
-       between(0, kMaxCount)},
+       between(0, kMaxCount), kIgnore},
   };
 }
 

@@ -34,13 +34,24 @@ struct ConfigLimits {
   PlaceUse use = PlaceUse::kDiskOrStore;  // of a path: what it may name
 };
 
+// What a start does that finds another value than the run had before.
+enum class OnChange : uint8_t {
+  kTell,          // continues, and says so in one line: a key that leaves the mathematics as it is,
+                  // or one that people change on purpose, as the learning rate
+  kAsk,           // continues only if run.accept_changes names the key: the run would be another
+  kOtherState,    // the checkpoint has other tensors: continues with run.accept_changes never
+  kRefuse,        // never
+  kIgnore,        // the key concerns one start, or plans alone
+  kByContent,     // the files that it names are compared, not their paths
+  kByContentAsk,  // the same; other contents are accepted as with kAsk
+};
+
 // How a run continues if another start has another value.
 struct ConfigChange {
   // As TOML, what a run did that an older skein began, which did not have the key. Empty: that is
   // not known, and the key is not compared.
   std::string_view before = {};
-  // The checkpoint has other tensors with another value: no start continues from it.
-  bool changes_state = false;
+  OnChange then = OnChange::kTell;
 };
 
 struct ConfigField {

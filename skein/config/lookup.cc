@@ -224,22 +224,21 @@ std::string describe_expected(const ConfigValue& value, const ConfigLimits& limi
 }
 
 std::span<const std::string_view> acceptable_changes() {
-  static constexpr std::string_view kKeys[] = {"model.num_attention_heads",
-                                               "model.num_key_value_heads",
-                                               "model.head_dim",
-                                               "model.rms_norm_eps",
-                                               "model.rope_theta",
-                                               "model.rope_scaling",
-                                               "model.max_position_embeddings",
-                                               "data.train",
-                                               "data.source",
-                                               "data.tokenizer",
-                                               "data.sequence_length",
-                                               "data.document_mask",
-                                               "data.special_tokens",
-                                               "data.loss_on",
-                                               "precision.mode"};
-  return kKeys;
+  static const std::vector<std::string> kKeys = [] {
+    // Those of the model under which the weights keep their shapes.
+    std::vector<std::string> keys = {
+        "model.num_attention_heads",    "model.num_key_value_heads", "model.head_dim",
+        "model.rms_norm_eps",           "model.rope_theta",          "model.rope_scaling",
+        "model.max_position_embeddings"};
+    for (const ConfigField& field : config_fields()) {
+      const OnChange then = field.change.then;
+      if (then != OnChange::kAsk && then != OnChange::kByContentAsk) continue;
+      keys.push_back(fmt::format("{}.{}", field.section, field.key));
+    }
+    return keys;
+  }();
+  static const std::vector<std::string_view> kViews(kKeys.begin(), kKeys.end());
+  return kViews;
 }
 
 std::vector<std::string> parse_accepted_changes(std::string_view text) {

@@ -1,14 +1,28 @@
 #include "skein/config/notes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "skein/base/error.h"
 #include "skein/base/text/nearest.h"
 #include "skein/config/fields.h"
+#include "skein/ops/optimizer.h"
 
 namespace skein {
+namespace {
+
+// "\"muon\"", with commas between.
+std::string optimizers_with_momentum() {
+  std::vector<std::string> names;
+  for (const Optimizer* optimizer : all_optimizers()) {
+    if (optimizer->has_momentum) names.push_back(fmt::format("\"{}\"", optimizer->name));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
 
 std::vector<std::string> settings_without_effect(const Config& config, int64_t done,
                                                  bool is_supervised) {
@@ -27,10 +41,11 @@ std::vector<std::string> settings_without_effect(const Config& config, int64_t d
         "optimizer.min_learning_rate_ratio = {} has no effect: min_learning_rate is set, to {}",
         optimizer.min_learning_rate_ratio, optimizer.min_learning_rate));
   }
-  if (optimizer.momentum != OptimizerConfig().momentum && optimizer.name != "muon") {
+  if (optimizer.momentum != OptimizerConfig().momentum &&
+      !find_optimizer(optimizer.name).has_momentum) {
     notes.push_back(
-        fmt::format("optimizer.momentum = {} has no effect: optimizer.name is \"{}\", not \"muon\"",
-                    optimizer.momentum, optimizer.name));
+        fmt::format("optimizer.momentum = {} has no effect: optimizer.name is \"{}\", not {}",
+                    optimizer.momentum, optimizer.name, optimizers_with_momentum()));
   }
   if (config.precision.fast_accumulation && config.precision.mode != "fp8") {
     notes.push_back(fmt::format(

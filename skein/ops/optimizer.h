@@ -89,6 +89,7 @@ struct Optimizer {
   int gradient = 0;
   // Whether it updates matrices of layers alone; other parameters are AdamW's.
   bool only_matrices = false;
+  bool has_momentum = false;  // reads OptimizerSettings::momentum
   // How many of the ranks that share the state divide whole matrices among them, at most.
   // Parameters are then appended in groups of a matrix for each. 0: parts of matrices suffice.
   int64_t most_owners = 0;

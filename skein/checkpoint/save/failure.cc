@@ -4,6 +4,7 @@
 #include <cmath>
 #include <thread>
 
+#include "skein/base/ending.h"
 #include "skein/base/text/json_text.h"
 
 namespace skein {
@@ -17,7 +18,7 @@ Error failure_of(std::string_view text, const std::string& where, int rank) {
   try {
     const Json json = parse_json(text, where);
     const int code = json.at("code").get<int>();
-    if (code >= 0 && code <= static_cast<int>(ErrorCode::kInternal)) {
+    if (code >= 0 && code < kNumErrorCodes) {
       return Error(static_cast<ErrorCode>(code),
                    fmt::format("rank {}: {}", rank, json.at("error").get<std::string>()));
     }

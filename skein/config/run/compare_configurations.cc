@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "skein/base/files/file.h"
 #include "skein/base/text/json_text.h"
@@ -16,25 +17,22 @@
 namespace skein {
 namespace {
 
-// Keys that concern one start only, or plans alone, or files that are compared by content instead
-// of path.
-bool is_left_out(const ConfigField& field) {
-  if (field.section == "plan") return true;
-  // What data.lanes says is compared with the lanes of the checkpoint.
-  constexpr std::array<std::string_view, 9> kKeys = {
-      "resume", "accept_changes", "hf_config",  "train",         "source",
-      "lanes",  "tokenizer",      "validation", "validation_set"};
-  return (field.section == "run" || field.section == "model" || field.section == "data") &&
-         std::find(kKeys.begin(), kKeys.end(), field.key) != kKeys.end();
-}
-
-ChangeKind kind_of(const ConfigField& field, const std::string& key) {
-  // The positions of the lanes and all random draws depend on it.
-  if (key == "run.seed") return ChangeKind::kImpossible;
-  if (field.change.changes_state) return ChangeKind::kMeaning;
-  const auto known = acceptable_changes();
-  return std::find(known.begin(), known.end(), key) == known.end() ? ChangeKind::kSetting
-                                                                   : ChangeKind::kMeaning;
+// Nothing: values of the key are not compared here.
+std::optional<ChangeKind> kind_of(const ConfigField& field) {
+  switch (field.change.then) {
+    case OnChange::kTell:
+      return ChangeKind::kSetting;
+    case OnChange::kAsk:
+    case OnChange::kOtherState:
+      return ChangeKind::kMeaning;
+    case OnChange::kRefuse:
+      return ChangeKind::kImpossible;
+    case OnChange::kIgnore:
+    case OnChange::kByContent:
+    case OnChange::kByContentAsk:
+      break;
+  }
+  return std::nullopt;
 }
 
 // A value as TOML text; paths are made absolute.
@@ -92,7 +90,8 @@ class Comparer {
     const toml::table old = table(before_, what_), now = table(after_, "this run");
     if (old.empty()) result_.not_compared.emplace_back("the configuration");
     for (const ConfigField& field : config_fields()) {
-      if (is_left_out(field)) continue;
+      const std::optional<ChangeKind> kind = kind_of(field);
+      if (!kind) continue;
       const auto old_value = old[field.section][field.key],
                  new_value = now[field.section][field.key];
       const std::string key = fmt::format("{}.{}", field.section, field.key);
@@ -101,11 +100,10 @@ class Comparer {
         const auto text = [&](const auto& value) {
           return value ? value_text(*value.node(), field) : none;
         };
-        add(key, text(old_value), text(new_value), kind_of(field, key));
+        add(key, text(old_value), text(new_value), *kind);
       }
       if (!old_value || !new_value) continue;
-      add(key, value_text(*old_value.node(), field), value_text(*new_value.node(), field),
-          kind_of(field, key));
+      add(key, value_text(*old_value.node(), field), value_text(*new_value.node(), field), *kind);
     }
   }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numbers>
 #include <span>
 
@@ -110,6 +109,130 @@ void check_counts(const MultipleChoiceAnswer& answer, bool has_mutual_info) {
 
 }  // namespace
 
+struct JudgedChoices {
+  const MultipleChoiceAnswer& answer;
+  std::vector<double> loglikelihoods;  // with the context, of each choice
+  Gold gold;
+  bool is_gold_greedy = false;
+
+  double hit(int64_t index) const { return gold.is_hit(index) ? 1.0 : 0.0; }
+};
+
+namespace {
+
+Score gold_bits_per_byte(const JudgedChoices& judged) {
+  const int64_t right = judged.gold.one("gold_bits_per_byte");
+  if (right < 0 || right >= std::ssize(judged.loglikelihoods)) return std::nan("");
+  const auto at = static_cast<size_t>(right);
+  return -judged.loglikelihoods[at] / std::numbers::ln2 /
+         static_cast<double>(std::max<size_t>(judged.answer.choices.at(at).size(), 1));
+}
+
+Score mutual_information(const JudgedChoices& judged) {
+  std::vector<double> information = judged.loglikelihoods;
+  const size_t count = information.size();
+  for (size_t i = 0; i < count; ++i) information[i] -= judged.answer.loglikelihoods[count + i];
+  return largest(information) == judged.gold.one("acc_mutual_info") ? 1.0 : 0.0;
+}
+
+Score hit_by(const JudgedChoices& judged, size_t (*length)(std::string_view)) {
+  return judged.hit(largest(divided(judged.loglikelihoods, judged.answer.choices, length)));
+}
+
+// The scores of the metrics in the order of their rows; `score` gives that of a row.
+template <typename ScoreOf>
+std::vector<MetricScore> scores_by_row(const std::vector<ScoredMetric>& metrics,
+                                       const ScoreOf& score) {
+  std::vector<MetricScore> scores;
+  for (const MetricRow& row : metric_rows()) {
+    for (const ScoredMetric& metric : metrics) {
+      if (metric.name == row.name) scores.push_back({metric.name, score(row)});
+    }
+  }
+  return scores;
+}
+
+}  // namespace
+
+std::span<const MetricRow> metric_rows() {
+  using Choices = JudgedChoices;
+  static const std::vector<MetricRow> kRows = {
+      {.name = "perplexity",
+       .aggregation = "perplexity",
+       .higher_is_better = false,
+       .of_loglikelihood = [](double loglikelihood, bool) -> Score { return loglikelihood; }},
+      {.name = "acc",
+       .aggregation = "mean",
+       .of_choices = [](const Choices& c) -> Score { return c.hit(largest(c.loglikelihoods)); },
+       .of_loglikelihood = [](double, bool is_greedy) -> Score { return is_greedy ? 1.0 : 0.0; }},
+      {.name = "f1",
+       .aggregation = "f1",
+       .of_choices = [](const Choices& c) -> Score {
+         return LabelPair{c.gold.one("f1"), largest(c.loglikelihoods)};
+       }},
+      {.name = "mcc",
+       .aggregation = "matthews_corrcoef",
+       .of_choices = [](const Choices& c) -> Score {
+         return LabelPair{c.gold.one("mcc"), largest(c.loglikelihoods)};
+       }},
+      {.name = "acc_norm",
+       .aggregation = "mean",
+       .of_choices = [](const Choices& c) { return hit_by(c, utf8::num_characters); }},
+      {.name = "acc_bytes",
+       .aggregation = "mean",
+       .of_choices = [](const Choices& c) { return hit_by(c, num_bytes); }},
+      {.name = "exact_match",
+       .aggregation = "mean",
+       .of_choices = [](const Choices& c) -> Score { return c.is_gold_greedy ? 1.0 : 0.0; },
+       .of_generated = true},
+      {.name = "brier_score",
+       .aggregation = "brier_score",
+       .higher_is_better = false,
+       .of_choices = [](const Choices& c) -> Score {
+         return ClassProbabilities{c.gold.one("brier_score"), softmax_of(c.loglikelihoods)};
+       }},
+      {.name = "gold_bits_per_byte",
+       .aggregation = "mean",
+       .higher_is_better = false,
+       .of_choices = gold_bits_per_byte},
+      {.name = "acc_mutual_info", .aggregation = "mean", .of_choices = mutual_information},
+      {.name = "word_perplexity",
+       .aggregation = "weighted_perplexity",
+       .higher_is_better = false,
+       .of_rolling = [](double loglikelihood, int64_t words, int64_t) -> Score {
+         return WeightedLoglikelihood{loglikelihood, words};
+       }},
+      {.name = "byte_perplexity",
+       .aggregation = "weighted_perplexity",
+       .higher_is_better = false,
+       .of_rolling = [](double loglikelihood, int64_t, int64_t bytes) -> Score {
+         return WeightedLoglikelihood{loglikelihood, bytes};
+       }},
+      {.name = "bits_per_byte",
+       .aggregation = "bits_per_byte",
+       .higher_is_better = false,
+       .of_rolling = [](double loglikelihood, int64_t, int64_t bytes) -> Score {
+         return WeightedLoglikelihood{loglikelihood, bytes};
+       }},
+      {.name = "bypass", .aggregation = "bypass", .of_generated = true},
+  };
+  return kRows;
+}
+
+bool MetricRow::is_of(OutputType type) const {
+  switch (type) {
+    case OutputType::kMultipleChoice:
+      return of_choices != nullptr;
+    case OutputType::kLoglikelihood:
+      return of_loglikelihood != nullptr;
+    case OutputType::kRolling:
+      return of_rolling != nullptr;
+    case OutputType::kGenerateUntil:
+      break;
+  }
+  return of_generated;
+}
+
 std::vector<double> softmax_of(const std::vector<double>& values) {
   std::vector<double> result;
   const double most = values[static_cast<size_t>(largest(values))];
@@ -121,76 +244,33 @@ std::vector<double> softmax_of(const std::vector<double>& values) {
 
 MultipleChoiceScores score_multiple_choice(const MultipleChoiceAnswer& answer,
                                            const std::vector<ScoredMetric>& metrics) {
-  const auto has = [&](std::string_view name) {
-    return std::any_of(metrics.begin(), metrics.end(),
-                       [&](const ScoredMetric& metric) { return metric.name == name; });
-  };
-  const bool has_mutual_info = has("acc_mutual_info");
+  const bool has_mutual_info =
+      std::any_of(metrics.begin(), metrics.end(),
+                  [](const ScoredMetric& metric) { return metric.name == "acc_mutual_info"; });
   check_counts(answer, has_mutual_info);
   const auto num_choices = static_cast<ptrdiff_t>(answer.choices.size());
-  const std::vector<double> values(answer.loglikelihoods.begin(),
-                                   answer.loglikelihoods.begin() + num_choices);
-  const Gold gold = gold_of(answer);
-  const int64_t predicted = largest(values);
-  const bool is_greedy = is_any_greedy(gold, answer.is_greedy);
-
-  MultipleChoiceScores result;
-  result.is_target_a_choice = !gold.has_none();
-  const auto add = [&](const char* name, const std::function<Score()>& score) {
-    if (has(name)) result.scores.push_back({name, score()});
-  };
-  const auto hit = [&](int64_t index) { return gold.is_hit(index) ? 1.0 : 0.0; };
-  add("acc", [&] { return hit(predicted); });
-  add("f1", [&] { return LabelPair{gold.one("f1"), predicted}; });
-  add("mcc", [&] { return LabelPair{gold.one("mcc"), predicted}; });
-  add("acc_norm",
-      [&] { return hit(largest(divided(values, answer.choices, utf8::num_characters))); });
-  add("acc_bytes", [&] { return hit(largest(divided(values, answer.choices, num_bytes))); });
-  add("exact_match", [&] { return is_greedy ? 1.0 : 0.0; });
-  add("brier_score", [&] {
-    return ClassProbabilities{gold.one("brier_score"), softmax_of(values)};
-  });
-  add("gold_bits_per_byte", [&] {
-    const int64_t right = gold.one("gold_bits_per_byte");
-    if (right < 0 || right >= num_choices) return std::nan("");
-    const auto at = static_cast<size_t>(right);
-    return -values.at(at) / std::numbers::ln2 /
-           static_cast<double>(std::max<size_t>(answer.choices.at(at).size(), 1));
-  });
-  add("acc_mutual_info", [&] {
-    std::vector<double> information = values;
-    for (size_t i = 0; i < values.size(); ++i) {
-      information[i] -= answer.loglikelihoods[values.size() + i];
-    }
-    return largest(information) == gold.one("acc_mutual_info") ? 1.0 : 0.0;
-  });
-  return result;
+  JudgedChoices judged{.answer = answer,
+                       .loglikelihoods = {answer.loglikelihoods.begin(),
+                                          answer.loglikelihoods.begin() + num_choices},
+                       .gold = gold_of(answer)};
+  judged.is_gold_greedy = is_any_greedy(judged.gold, answer.is_greedy);
+  return {.scores =
+              scores_by_row(metrics, [&](const MetricRow& row) { return row.of_choices(judged); }),
+          .is_target_a_choice = !judged.gold.has_none()};
 }
 
 std::vector<MetricScore> score_loglikelihood(double loglikelihood, bool is_greedy,
                                              const std::vector<ScoredMetric>& metrics) {
-  std::vector<MetricScore> scores;
-  for (const char* const name : {"perplexity", "acc"}) {
-    for (const ScoredMetric& metric : metrics) {
-      if (metric.name != name) continue;
-      scores.push_back({name, metric.name == "acc" ? (is_greedy ? 1.0 : 0.0) : loglikelihood});
-    }
-  }
-  return scores;
+  return scores_by_row(metrics, [&](const MetricRow& row) {
+    return row.of_loglikelihood(loglikelihood, is_greedy);
+  });
 }
 
 std::vector<MetricScore> score_rolling(double loglikelihood, std::string_view text,
                                        const std::vector<ScoredMetric>& metrics) {
   const int64_t words = count_split_words(text), bytes = std::ssize(text);
-  std::vector<MetricScore> scores;
-  for (const char* const name : {"word_perplexity", "byte_perplexity", "bits_per_byte"}) {
-    for (const ScoredMetric& metric : metrics) {
-      if (metric.name != name) continue;
-      const bool is_of_words = metric.name == "word_perplexity";
-      scores.push_back({name, WeightedLoglikelihood{loglikelihood, is_of_words ? words : bytes}});
-    }
-  }
-  return scores;
+  return scores_by_row(
+      metrics, [&](const MetricRow& row) { return row.of_rolling(loglikelihood, words, bytes); });
 }
 
 }  // namespace skein

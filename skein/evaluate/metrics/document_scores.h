@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,24 @@
 #include "skein/jinja/values/value.h"
 
 namespace skein {
+
+struct JudgedChoices;  // of a document of multiple_choice, in the .cc
+
+// A metric, with what computes it of a document of each type of output: null where it has none. To
+// add one, add a row.
+struct MetricRow {
+  std::string_view name, aggregation;  // one of aggregate.h
+  bool higher_is_better = true;
+  Score (*of_choices)(const JudgedChoices&) = nullptr;
+  Score (*of_loglikelihood)(double loglikelihood, bool is_greedy) = nullptr;
+  Score (*of_rolling)(double loglikelihood, int64_t words, int64_t bytes) = nullptr;
+  bool of_generated = false;  // by score_generated
+
+  bool is_of(OutputType type) const;
+};
+
+// In the order in which a document's scores are listed.
+std::span<const MetricRow> metric_rows();
 
 struct MultipleChoiceAnswer {
   // Of each choice, summed over its tokens; for acc_mutual_info, then of each choice without a

@@ -6,38 +6,12 @@
 
 #include "skein/base/error.h"
 #include "skein/evaluate/metrics/aggregate.h"
+#include "skein/evaluate/metrics/document_scores.h"
 #include "skein/evaluate/metrics/options.h"
 #include "skein/jinja/values/printed.h"
 
 namespace skein {
 namespace {
-
-struct Known {
-  std::string_view name, aggregation;
-  bool higher_is_better;
-  std::vector<OutputType> types;
-};
-
-const std::vector<Known>& known_metrics() {
-  using enum OutputType;
-  static const std::vector<Known> kKnown = {
-      {"acc", "mean", true, {kMultipleChoice, kLoglikelihood}},
-      {"acc_norm", "mean", true, {kMultipleChoice}},
-      {"acc_bytes", "mean", true, {kMultipleChoice}},
-      {"acc_mutual_info", "mean", true, {kMultipleChoice}},
-      {"exact_match", "mean", true, {kMultipleChoice, kGenerateUntil}},
-      {"f1", "f1", true, {kMultipleChoice}},
-      {"mcc", "matthews_corrcoef", true, {kMultipleChoice}},
-      {"brier_score", "brier_score", false, {kMultipleChoice}},
-      {"gold_bits_per_byte", "mean", false, {kMultipleChoice}},
-      {"perplexity", "perplexity", false, {kLoglikelihood}},
-      {"word_perplexity", "weighted_perplexity", false, {kRolling}},
-      {"byte_perplexity", "weighted_perplexity", false, {kRolling}},
-      {"bits_per_byte", "bits_per_byte", false, {kRolling}},
-      {"bypass", "bypass", true, {kGenerateUntil}},
-  };
-  return kKnown;
-}
 
 std::string_view name_of(OutputType type) {
   constexpr std::array<std::string_view, 4> kNames = {"multiple_choice", "loglikelihood",
@@ -47,8 +21,8 @@ std::string_view name_of(OutputType type) {
 
 [[noreturn]] void refuse_metric(const std::string& name, OutputType type) {
   std::vector<std::string_view> of_type;
-  for (const Known& known : known_metrics()) {
-    if (std::count(known.types.begin(), known.types.end(), type) > 0) of_type.push_back(known.name);
+  for (const MetricRow& row : metric_rows()) {
+    if (row.is_of(type)) of_type.push_back(row.name);
   }
   fail(ErrorCode::kUnsupported, "the metric {} of {} is not supported: expected one of {}", name,
        name_of(type), fmt::join(of_type, ", "));
@@ -106,12 +80,11 @@ ScoredMetric make_metric(const MetricConfig& config, OutputType type) {
          "the metric {} has hf_evaluate, which loads a program: it is not supported", config.name);
   }
   if (!config.function.is_undefined()) return make_code_metric(config, type);
-  const Known* found = nullptr;
-  for (const Known& known : known_metrics()) {
-    if (known.name != config.name) continue;
-    if (std::count(known.types.begin(), known.types.end(), type) > 0) found = &known;
-  }
-  if (found == nullptr) refuse_metric(config.name, type);
+  const std::span<const MetricRow> rows = metric_rows();
+  const auto found = std::find_if(rows.begin(), rows.end(), [&](const MetricRow& row) {
+    return row.name == config.name && row.is_of(type);
+  });
+  if (found == rows.end()) refuse_metric(config.name, type);
   ScoredMetric metric;
   metric.name = config.name;
   metric.aggregation = config.aggregation.empty() ? found->aggregation : config.aggregation;

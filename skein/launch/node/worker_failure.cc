@@ -40,8 +40,7 @@ std::optional<Error> read_failure(const fs::path& rendezvous_folder, int rank) {
     const std::optional<std::string> text = read_file_if_there(path, kMaxReportBytes);
     if (!text) return std::nullopt;
     const Json report = parse_json(*text, path.string());
-    const int code =
-        std::clamp(report.at("code").get<int>(), 0, static_cast<int>(ErrorCode::kInternal));
+    const int code = std::clamp(report.at("code").get<int>(), 0, kNumErrorCodes - 1);
     return Error(static_cast<ErrorCode>(code), report.at("message").get<std::string>());
   } catch (const std::exception& problem) {
     return Error(ErrorCode::kInternal,

@@ -274,6 +274,7 @@ const Optimizer& muon_optimizer() {
                                       .op = &kMuonMomentum,
                                       .gradient = 0,
                                       .only_matrices = true,
+                                      .has_momentum = true,
                                       .most_owners = kMostMuonOwners,
                                       .append = append};
   return optimizer;
