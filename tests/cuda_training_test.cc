@@ -2,6 +2,7 @@
 // device, or with SKEIN_TEST_PROGRAM=build/skein on a GPU.
 #include <gmock/gmock.h>
 
+#include "skein/base/text/units.h"
 #include "tests/places.h"
 #include "tests/testing.h"
 
@@ -251,6 +252,98 @@ TEST(CudaPlan, SevenBillionWeightsFitOneGpu) {
   EXPECT_TRUE(plan.at("fits"));
   EXPECT_LT(plan.at("per_rank").at("device_bytes").get<int64_t>(),
             int64_t{132} * 1000 * 1000 * 1000);
+}
+
+Outcome ask(const std::string& program, Arguments arguments, const std::string& device) {
+  arguments.insert(arguments.end(), {"--device", device});
+  Outcome outcome = SkeinProcess(arguments, SkeinProcess::kNoFileLimit, program).wait(600);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  return outcome;
+}
+
+// score, generate, eval and serve of a trained model.
+TEST(CudaModel, AnswersAsOnTheCpu) {
+  train_on_cpu("asked", {"run.steps=20"});
+  const std::string model = job().run("asked").string();
+  const auto of_both = [&](const Arguments& arguments) {
+    return std::pair(ask(kProgram, arguments, "cpu"), ask(cuda_program(), arguments, "cuda"));
+  };
+  const fs::path tokens = job().folder / "asked.json";
+  std::ofstream(tokens) << "[[1, 70, 80, 90, 100, 110, 75, 85], [1, 75], [5, 6, 7, 8, 9]]";
+  const auto [scored, scored_on_cuda] =
+      of_both({"score", "--model", model, "--tokens", tokens.string()});
+  const Json expected = Json::parse(scored.out).at("logprobs");
+  const Json found = Json::parse(scored_on_cuda.out).at("logprobs");
+  ASSERT_EQ(expected.size(), 3u);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    for (size_t k = 1; k < expected[i].size(); ++k) {
+      EXPECT_NEAR(found.at(i).at(k).get<float>(), expected[i][k].get<float>(), 1e-4) << i;
+    }
+  }
+
+  // What is drawn may part where two tokens are nearly equally likely, and a byte is a token here.
+  const auto [made, made_on_cuda] = of_both(
+      {"generate", "--model", model, "--prompt", "The", "--temperature", "0", "--max-tokens", "8"});
+  EXPECT_EQ(made.out, made_on_cuda.out);
+
+  fs::create_directories(job().folder / "questions/letters");
+  std::ofstream(job().folder / "questions/letters/test.jsonl")
+      << R"({"question": "a b c", "options": ["d", "q"], "answer": 0})"
+      << "\n"
+      << R"({"question": "The", "options": [" end", " zzz"], "answer": 1})"
+      << "\n";
+  std::ofstream(job().folder / "questions/letters.yaml")
+      << "task: letters\ndataset_path: letters\ntest_split: test\noutput_type: multiple_choice\n"
+         "doc_to_text: '{{question}}'\ndoc_to_choice: '{{options}}'\ndoc_to_target: answer\n"
+         "metric_list: [{metric: acc}, {metric: gold_bits_per_byte}]\n";
+  const Arguments questions = {"eval",    model,
+                               "--tasks", (job().folder / "questions/letters.yaml").string(),
+                               "--data",  (job().folder / "questions").string(),
+                               "--json"};
+  const Json on_cpu = Json::parse(ask(kProgram, questions, "cpu").out);
+  EXPECT_EQ(on_cpu.at("config").at("device"), "cpu");
+  const Json& expected_scores = on_cpu.at("results").at("letters");
+  const auto expect_scores = [&](const Arguments& more) {
+    Arguments arguments = questions;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Json on_cuda = Json::parse(ask(cuda_program(), arguments, "cuda").out);
+    EXPECT_EQ(on_cuda.at("config").at("device"), "cuda");
+    const Json& scores = on_cuda.at("results").at("letters");
+    EXPECT_EQ(scores.at("acc,none"), expected_scores.at("acc,none"));
+    EXPECT_NEAR(scores.at("gold_bits_per_byte,none").get<double>(),
+                expected_scores.at("gold_bits_per_byte,none").get<double>(), 1e-4);
+  };
+  expect_scores({});
+  if (std::getenv("SKEIN_TEST_PROGRAM") != nullptr) return;
+  setenv("CUDA_EMULATION_DEVICES", "2", 1);
+  expect_scores({"--tensor", "2"});
+  expect_scores({"--replicas", "2"});
+  Arguments too_many = questions;
+  too_many.insert(too_many.end(), {"--device", "cuda", "--tensor", "4"});
+  const Outcome refused = SkeinProcess(too_many, SkeinProcess::kNoFileLimit, cuda_program()).wait();
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("--tensor 4: this machine has 2 cuda devices"), std::string::npos)
+      << refused.err;
+  unsetenv("CUDA_EMULATION_DEVICES");
+}
+
+// What a server takes is known without a GPU.
+TEST(CudaModel, IsPlannedInABuildWithoutCuda) {
+  train_on_cpu("planned", {"run.steps=1"});
+  const Arguments arguments = {"serve", job().run("planned").string(), "--plan", "--json"};
+  const Json without = Json::parse(ask(kProgram, arguments, "cuda").out);
+  EXPECT_EQ(without, Json::parse(ask(cuda_program(), arguments, "cuda").out));
+  EXPECT_EQ(without.at("device"), "cuda");
+  int64_t sum = 0;
+  for (const auto& [arena, bytes] : without.at("bytes").items()) sum += bytes.get<int64_t>();
+  EXPECT_EQ(sum, without.at("total_bytes"));
+  const SkeinProcess server(
+      {"serve", job().run("planned").string(), "--listen", "127.0.0.1:0", "--device", "cuda"},
+      SkeinProcess::kNoFileLimit, cuda_program());
+  EXPECT_TRUE(wait_until([&] {
+    return server.error_so_far().find("memory " + format_bytes(sum) + ": weights") !=
+           std::string::npos;
+  })) << server.error_so_far();
 }
 
 // The same of build/skein, which may know CUDA's rules alone, as of the build that runs kernels.

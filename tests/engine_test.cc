@@ -1,13 +1,14 @@
 // Texts are read and continued with the same bits in any company, in any pieces, with shared pages
 // or none, and with the cache as without it.
-#include "skein/infer/engine.h"
-
 #include <gmock/gmock.h>
 
 #include <map>
 #include <random>
 
 #include "skein/backends/backend.h"
+#include "skein/infer/engine_memory.h"
+#include "skein/runtime/cpu/cpu_device.h"
+#include "tests/error_of.h"
 #include "tests/testing.h"
 
 namespace skein {
@@ -153,12 +154,65 @@ TEST_P(Engine, ReadsWhatTextsBeginWithOnce) {
   EXPECT_EQ(counts_.tokens_read, 6 * 108 - 5 * 96);
 }
 
+// Two ranks, and four that share two key-value heads: what one rank gives, to rounding; and the
+// same bits in any company.
+TEST_P(Engine, SeveralRanksGiveWhatOneGives) {
+  const std::vector<TextRequest> requests = some_requests();
+  const std::vector<Given> expected = run(requests, {.max_sequences = 16});
+  for (const int64_t tensor : {2, 4}) {
+    EngineOptions options{.max_sequences = 16, .tensor = tensor};
+    options.make_device = [](int64_t) { return make_device({.kind = "cpu", .threads = 1}); };
+    const std::vector<Given> given = run(requests, options);
+    const double tolerance = GetParam() == DType::kF32 ? 1e-4 : 0.05;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      ASSERT_EQ(given[i].scores.size(), expected[i].scores.size());
+      for (size_t k = 0; k < given[i].scores.size(); ++k) {
+        EXPECT_NEAR(given[i].scores[k].logprob, expected[i].scores[k].logprob, tolerance)
+            << tensor << " ranks, text " << i << ", token " << k;
+      }
+    }
+    options.max_sequences = 3;
+    options.max_tokens = 20;
+    const std::vector<Given> otherwise = run(requests, options);
+    for (size_t i = 0; i < requests.size(); ++i) EXPECT_TRUE(otherwise[i] == given[i]) << i;
+  }
+}
+
+TEST_P(Engine, SaysWhatCannotSplitTheModel) {
+  EngineOptions options{.max_positions = 50, .tensor = 3};
+  options.make_device = [](int64_t) { return make_device({.kind = "cpu", .threads = 1}); };
+  EXPECT_THAT(test::error_of([&] { TextEngine(source_, *device_, options); }),
+              HasSubstr("cannot split the model's"));
+  // What one rank throws is thrown, and the others do not wait.
+  options.tensor = 2;
+  options.make_device = [](int64_t) -> std::unique_ptr<Device> {
+    fail(ErrorCode::kUnsupported, "no second device");
+  };
+  EXPECT_THAT(test::error_of([&] { TextEngine(source_, *device_, options); }),
+              HasSubstr("no second device"));
+}
+
+class CountingDevice : public CpuDevice {
+ public:
+  CountingDevice() : CpuDevice(1, find_backend("cpu").kernels()) {}
+  void* allocate(int64_t bytes, const std::string& what) override {
+    num_allocated += bytes;
+    return CpuDevice::allocate(bytes, what);
+  }
+
+  int64_t num_allocated = 0;
+};
+
 TEST_P(Engine, AllocatesWhatItPlans) {
   EngineOptions options{.compute_dtype = GetParam(), .max_positions = 100, .max_sequences = 4};
   const ServingLayout layout = engine_layout(source_.config(), options);
   EXPECT_EQ(layout.num_pages, 4 * 7);
-  const TextEngine engine(source_, *device_, options);
-  EXPECT_EQ(engine.programs().arena_bytes[static_cast<size_t>(Arena::kCache)],
+  CountingDevice device;
+  const EngineMemory memory = engine_memory(source_.config(), options, device.kernels());
+  const TextEngine engine(source_, device, options);
+  EXPECT_EQ(device.num_allocated, memory.total_bytes());
+  EXPECT_EQ(engine.programs().arena_bytes, memory.arena_bytes);
+  EXPECT_EQ(memory.arena_bytes[static_cast<size_t>(Arena::kCache)],
             layout.num_pages * layout.page_bytes(source_.config(), GetParam()));
   options.cache_bytes = 10 * layout.page_bytes(source_.config(), GetParam());
   EXPECT_EQ(engine_layout(source_.config(), options).num_pages, 10);

@@ -120,6 +120,22 @@ TEST(Eval, CompanyChangesNoAnswer) {
   EXPECT_EQ(of_all.at(0), of_one.at(0));
 }
 
+TEST(Eval, ReplicasGiveTheSameAnswers) {
+  const fs::path one = job().folder / "one", three = job().folder / "three";
+  job().results("say,choose", {"--out", one.string(), "--log-samples"});
+  job().results("say,choose", {"--out", three.string(), "--log-samples", "--replicas", "3"});
+  for (const char* task : {"say", "choose"}) {
+    EXPECT_EQ(samples_of(one, task), samples_of(three, task));
+  }
+  // Ranks that split the model add in another order.
+  const OrderedJson split = job().results("choose", {"--tensor", "2", "--replicas", "2"});
+  EXPECT_EQ(split.at("results").at("choose").at("acc,none"),
+            job().results("choose").at("results").at("choose").at("acc,none"));
+  const Outcome refused = run_skein(job().arguments("choose", {"--tensor", "3"}));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("cannot split the model's num_attention_heads, which is 4"));
+}
+
 TEST(Eval, WhatIsWrongIsNamedBeforeTheModelIsAsked) {
   const auto refused = [](const Arguments& arguments, int code, const char* words) {
     const Outcome outcome = run_skein(arguments);

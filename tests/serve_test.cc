@@ -50,6 +50,19 @@ TEST_F(Serve, ContinuesATextAsGenerateDoes) {
   EXPECT_EQ(json["usage"]["completion_tokens"], 20);
 }
 
+TEST_F(Serve, NamesTokensByTheirIdsIfAsked) {
+  const Json json = server().completion(
+      R"({"prompt": [1, 70, 80], "max_tokens": 2, "temperature": 0, "logprobs": 2, "echo": true,
+          "return_tokens_as_token_ids": true})");
+  const Json& logprobs = json["choices"][0]["logprobs"];
+  ASSERT_EQ(logprobs["tokens"].size(), 5U);
+  EXPECT_EQ(logprobs["tokens"][1], "token_id:70");
+  EXPECT_EQ(logprobs["tokens"][2], "token_id:80");
+  const std::string made = logprobs["tokens"][4];
+  EXPECT_TRUE(made.starts_with("token_id:")) << made;
+  EXPECT_TRUE(logprobs["top_logprobs"][4].contains(made));
+}
+
 // What lm-evaluation-harness reads: N tokens of the prompt and one more.
 TEST_F(Serve, ScoresAPromptAsScoreDoes) {
   const Json json = server().completion(
@@ -301,6 +314,10 @@ TEST_F(Serve, RefusesTextsBeyondItsQueue) {
   const Answer refused = busy.ask("/v1/completions", R"({"prompt": "a", "max_tokens": 1})");
   EXPECT_EQ(refused.status, 429);
   EXPECT_THAT(refused.error(), HasSubstr("too many texts wait"));
+  // One text of up to 256 tokens, and the one under way may have 251.
+  const std::string page = busy.ask("/metrics").body;
+  EXPECT_THAT(page, HasSubstr("skein_serve_cache_tokens 256\n"));
+  EXPECT_THAT(page, HasSubstr("skein_serve_cache_tokens_held 256\n"));
   EXPECT_EQ(many.get().json()["choices"].size(), 128U);
   EXPECT_EQ(busy.ask("/v1/completions", R"({"prompt": "a", "max_tokens": 1})").status, 200);
 }

@@ -59,6 +59,16 @@ Mesh make_mesh(const ParallelConfig& parallel, const DecoderConfig& model, int64
                {"replica", replica}});
 }
 
+}  // namespace
+
+Mesh tensor_mesh(const DecoderConfig& model, int64_t ranks) {
+  const Mesh mesh = make_mesh({.tensor = ranks}, model, 1);
+  check_decoder_mesh(model, mesh);
+  return mesh;
+}
+
+namespace {
+
 // Machines may come and go: the width is that of the most, so that fewer can serve it, too.
 int64_t initial_width(const Config& config, int64_t data) {
   const auto nodes = parse_node_range(config.launch.nodes);

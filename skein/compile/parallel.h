@@ -21,6 +21,10 @@
 
 namespace skein {
 
+// Of ranks that split one copy of the model, each with its heads and columns (tensor parallelism).
+// Throws Error{kUsage} for a number that cannot split it, naming those that can.
+Mesh tensor_mesh(const DecoderConfig& model, int64_t ranks);
+
 struct ParallelLayout {
   Mesh mesh = Mesh::standard(1, 1, 1, 1);
   int64_t rank = 0;

@@ -9,10 +9,10 @@
 namespace skein {
 
 void Answerer::run(const AnswerProgress& progress) {
-  while (engine_.step()) {
+  num_done_ = 0;
+  engines_.run(std::exchange(requests_, {}), [&] {
     if (progress) progress(num_done_);
-  }
-  if (progress) progress(num_done_);
+  });
 }
 
 // Sums of few floats, in double: the order of steps does not matter.
@@ -28,12 +28,11 @@ void Answerer::add_scored(EncodedText text, ScoredAnswer& answer) {
     }
   };
   request.on_end = [this] { ++num_done_; };
-  engine_.add(std::move(request));
+  requests_.push_back(std::move(request));
 }
 
 std::vector<ScoredAnswer> Answerer::score(std::span<const Pair> pairs,
                                           const AnswerProgress& progress) {
-  num_done_ = 0;
   std::vector<ScoredAnswer> answers(pairs.size());
   for (size_t i = 0; i < pairs.size(); ++i) {
     add_scored(encoder_.pair(pairs[i].context, pairs[i].continuation), answers[i]);
@@ -44,7 +43,6 @@ std::vector<ScoredAnswer> Answerer::score(std::span<const Pair> pairs,
 
 std::vector<ScoredAnswer> Answerer::score_whole(std::span<const std::string_view> texts,
                                                 const AnswerProgress& progress) {
-  num_done_ = 0;
   std::vector<std::vector<ScoredAnswer>> pieces(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
     std::vector<EncodedText> encoded = encoder_.rolling(texts[i]);
@@ -62,7 +60,6 @@ std::vector<ScoredAnswer> Answerer::score_whole(std::span<const std::string_view
 std::vector<std::string> Answerer::generate(std::span<const std::string_view> prompts,
                                             const TextGeneration& generation,
                                             const AnswerProgress& progress) {
-  num_done_ = 0;
   std::vector<std::string> answers(prompts.size());
   for (size_t i = 0; i < prompts.size(); ++i) {
     TextRequest request;
@@ -83,7 +80,7 @@ std::vector<std::string> Answerer::generate(std::span<const std::string_view> pr
       answer += stream->finish();
       ++num_done_;
     };
-    engine_.add(std::move(request));
+    requests_.push_back(std::move(request));
   }
   run(progress);
   return answers;

@@ -1,4 +1,4 @@
-// What a model answers to the requests of an evaluation, through the engine: many at a time, and
+// What a model answers to the requests of an evaluation, through engines: many at a time, and
 // what several begin with is read once.
 //
 // Answers   of a continuation or a whole text the sum of its tokens' log-probabilities, and whether
@@ -8,6 +8,7 @@
 // Errors    those of TextEncoder and TextEngine
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -17,7 +18,7 @@
 #include "skein/data/tokenizer/tokenizer.h"
 #include "skein/evaluate/encode/text_encoder.h"
 #include "skein/evaluate/results/document_answers.h"
-#include "skein/infer/engine.h"
+#include "skein/infer/engine_replicas.h"
 
 namespace skein {
 
@@ -33,8 +34,8 @@ using AnswerProgress = std::function<void(int64_t num_done)>;
 
 class Answerer {
  public:
-  Answerer(TextEngine& engine, TextEncoder& encoder, const Tokenizer& tokenizer)
-      : engine_(engine), encoder_(encoder), tokenizer_(tokenizer) {}
+  Answerer(EngineReplicas& engines, TextEncoder& encoder, const Tokenizer& tokenizer)
+      : engines_(engines), encoder_(encoder), tokenizer_(tokenizer) {}
 
   struct Pair {
     std::string_view context, continuation;
@@ -51,10 +52,11 @@ class Answerer {
   void run(const AnswerProgress& progress);
   void add_scored(EncodedText text, ScoredAnswer& answer);
 
-  TextEngine& engine_;
+  EngineReplicas& engines_;
   TextEncoder& encoder_;
   const Tokenizer& tokenizer_;
-  int64_t num_done_ = 0;
+  std::vector<TextRequest> requests_;  // of the call under way
+  std::atomic<int64_t> num_done_ = 0;
 };
 
 }  // namespace skein

@@ -5,13 +5,12 @@
 #include <utility>
 
 #include "skein/base/error.h"
-#include "skein/weights/init_source.h"
-#include "skein/weights/initialize.h"
+#include "skein/compile/parallel.h"
+#include "skein/infer/serving_ranks.h"
 
 namespace skein {
 namespace {
 
-constexpr int64_t kPageSize = 16;  // positions: little is read twice where texts part
 // How many may go before one that waits for pages.
 constexpr int64_t kMostOvertaken = 64;
 
@@ -137,12 +136,13 @@ int64_t engine_positions(const DecoderConfig& model, int64_t max_length) {
 ServingLayout engine_layout(const DecoderConfig& model, const EngineOptions& options) {
   check_options(model, options);
   ServingLayout layout;
-  layout.page_size = kPageSize;
   layout.max_positions = options.max_positions;
   layout.max_tokens = std::min(options.max_tokens, options.max_positions * options.max_sequences);
-  layout.max_head_rows = std::min(layout.max_tokens, options.max_head_rows);
-  // Each text that is being continued gets a token in every step.
-  layout.max_sequences = std::min(options.max_sequences, layout.max_head_rows);
+  if (options.tensor > 1) layout.mesh = tensor_mesh(model, options.tensor);
+  layout.max_sequences = options.max_sequences;
+  // Each text that is being continued gets a token in every step, and its logits.
+  layout.max_tokens = std::max(layout.max_tokens, layout.max_sequences);
+  layout.max_head_rows = std::clamp(options.max_head_rows, layout.max_sequences, layout.max_tokens);
   const int64_t of_a_text = layout.pages_of(layout.max_positions);
   layout.num_pages = of_a_text * layout.max_sequences;
   if (options.cache_bytes > 0) {
@@ -155,18 +155,15 @@ ServingLayout engine_layout(const DecoderConfig& model, const EngineOptions& opt
 TextEngine::TextEngine(const ModelSource& source, Device& device, const EngineOptions& options)
     : config_(source.config()),
       layout_(engine_layout(config_, options)),
-      programs_(serving_programs(config_, options.compute_dtype, layout_, device.kernels())),
-      executor_(device, programs_),
+      ranks_(std::make_unique<ServingRanks>(source, device, layout_, options)),
       pool_(layout_.num_pages, layout_.page_size),
       rows_(static_cast<size_t>(layout_.max_sequences)),
       page_table_(rows_.size() * static_cast<size_t>(layout_.pages_of(layout_.max_positions)), -1) {
-  check_tensors(source, config_);
-  source.load_parameters(config_, executor_);
-  upload_tables(executor_, config_, layout_.pages_of(layout_.max_positions) * layout_.page_size,
-                layout_.max_positions);
 }
 
 TextEngine::~TextEngine() = default;
+
+const ProgramSet& TextEngine::programs() const { return ranks_->programs(); }
 
 int64_t TextEngine::num_running() const { return std::ssize(order_); }
 
@@ -291,19 +288,21 @@ bool TextEngine::add_piece(Text& text, Batch& batch) const {
 }
 
 void TextEngine::run(const Batch& batch) {
-  const auto upload = [&](const char* name, const std::vector<int32_t>& values) {
-    executor_.upload(name, values.data(), std::ssize(values) * 4);
-  };
-  upload(decoder_names::kTokens, batch.tokens);
-  upload(decoder_names::kPositions, batch.positions);
-  upload(decoder_names::kSequence, batch.sequences);
-  upload(decoder_names::kHeadRows, batch.head_rows);
-  upload(decoder_names::kHeadLabels, batch.labels);
-  if (table_changed_) upload(decoder_names::kPages, page_table_);
-  table_changed_ = false;
   const std::vector<int64_t> counts = layout_.token_counts();
   const int64_t needed = *std::lower_bound(counts.begin(), counts.end(), batch.size);
-  executor_.run(read_program(needed));
+  ranks_->on_all([&](Executor& executor) {
+    const auto upload = [&](const char* name, const std::vector<int32_t>& values) {
+      executor.upload(name, values.data(), std::ssize(values) * 4);
+    };
+    upload(decoder_names::kTokens, batch.tokens);
+    upload(decoder_names::kPositions, batch.positions);
+    upload(decoder_names::kSequence, batch.sequences);
+    upload(decoder_names::kHeadRows, batch.head_rows);
+    upload(decoder_names::kHeadLabels, batch.labels);
+    if (table_changed_) upload(decoder_names::kPages, page_table_);
+    executor.run(read_program(needed));
+  });
+  table_changed_ = false;
   ++counts_.steps;
   counts_.tokens_read += batch.size;
 }
@@ -315,9 +314,10 @@ void TextEngine::take_results(const Batch& batch) {
   const size_t rows = batch.head_rows.size();
   std::vector<float> logprob(rows), best_logprob(rows);
   std::vector<int32_t> best(rows);
-  executor_.download(decoder_names::kLogProb, logprob.data(), std::ssize(logprob) * 4);
-  executor_.download(decoder_names::kBestLogProb, best_logprob.data(), std::ssize(logprob) * 4);
-  executor_.download(decoder_names::kBest, best.data(), std::ssize(best) * 4);
+  const Executor& executor = ranks_->first();
+  executor.download(decoder_names::kLogProb, logprob.data(), std::ssize(logprob) * 4);
+  executor.download(decoder_names::kBestLogProb, best_logprob.data(), std::ssize(logprob) * 4);
+  executor.download(decoder_names::kBest, best.data(), std::ssize(best) * 4);
   for (size_t row = 0; row < batch.wanted.size(); ++row) {
     const auto& [text, position] = batch.wanted[row];
     const auto head_row = static_cast<int64_t>(row);
@@ -337,10 +337,11 @@ void TextEngine::take_results(const Batch& batch) {
 }
 
 std::span<float> TextEngine::logits_of(int64_t head_row) {
-  const View logits = executor_.view(decoder_names::kLogits);
+  Executor& executor = ranks_->first();
+  const View logits = executor.view(decoder_names::kLogits);
   logits_.resize(static_cast<size_t>(config_.vocab_size));
   const float* row = logits.as<const float>() + head_row * logits.row_stride;
-  executor_.device().download(logits_.data(), row, config_.vocab_size * 4);
+  executor.device().download(logits_.data(), row, config_.vocab_size * 4);
   return logits_;
 }
 

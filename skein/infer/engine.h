@@ -11,7 +11,8 @@
 // Bits     on CPUs a text gets the same tokens and log-probabilities in any company, and in any
 //          pieces (compile/serving_programs.h)
 // Memory   planned: serving_programs of engine_layout() has the bytes of every arena
-// Threads  one. A callback must not call the engine. What it throws, step() throws when the step is
+// Threads  one of the caller, and one for each further rank (serving_ranks.h). A callback must not
+//          call the engine. What it throws, step() throws when the step is
 //          done; its text has ended
 // Errors   kInvalid for a text that is empty, too long, or has an id outside the vocabulary; the
 //          message says both numbers
@@ -57,10 +58,14 @@ inline constexpr int64_t kUsualCacheBytes = int64_t{256} << 20;
 struct EngineOptions {
   DType compute_dtype = DType::kF32;
   int64_t max_positions = 0;    // of a text; at most text_limit()
-  int64_t max_sequences = 64;   // texts at a time; at most max_head_rows
+  int64_t max_sequences = 64;   // texts at a time
   int64_t cache_bytes = 0;      // 0: room for max_sequences texts of max_positions
-  int64_t max_tokens = 512;     // that a step reads
-  int64_t max_head_rows = 128;  // whose logits it gives
+  int64_t max_tokens = 512;     // that a step reads; at least one of each text
+  int64_t max_head_rows = 128;  // whose logits it gives; at least one of each text
+  // Ranks that split the model, each a thread with a device of its own; `make_device` makes those
+  // above 0, on their threads.
+  int64_t tensor = 1;
+  std::function<std::unique_ptr<Device>(int64_t rank)> make_device = {};
 };
 
 // The positions of texts of at most `max_length` tokens, as --max-length asks; 0: all that the
@@ -69,6 +74,8 @@ int64_t engine_positions(const DecoderConfig& model, int64_t max_length);
 
 // Of what lies in the arenas of an engine.
 ServingLayout engine_layout(const DecoderConfig& model, const EngineOptions& options);
+
+class ServingRanks;
 
 class TextEngine {
  public:
@@ -91,7 +98,12 @@ class TextEngine {
 
   int64_t num_waiting() const { return std::ssize(waiting_); }
   int64_t num_running() const;
-  const ProgramSet& programs() const { return programs_; }
+  // Positions of the cache, and how many of them texts under way hold, as whole pages.
+  int64_t cache_positions() const { return pool_.num_pages() * pool_.page_size(); }
+  int64_t cache_positions_held() const {
+    return cache_positions() - pool_.num_free() * pool_.page_size();
+  }
+  const ProgramSet& programs() const;  // of rank 0
 
   struct Counts {
     int64_t steps = 0, tokens_read = 0, tokens_shared = 0, tokens_made = 0;
@@ -114,8 +126,7 @@ class TextEngine {
 
   const DecoderConfig config_;
   const ServingLayout layout_;
-  const ProgramSet programs_;
-  Executor executor_;
+  const std::unique_ptr<ServingRanks> ranks_;
   PagePool pool_;
   struct Waiting {
     TextRequest request;

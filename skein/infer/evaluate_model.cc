@@ -26,13 +26,15 @@ EngineOptions engine_options(const EvaluateOptions& options, int64_t max_length)
   EngineOptions engine;
   engine.compute_dtype = options.dtype;
   engine.max_positions = max_length;
-  engine.cache_bytes = kUsualCacheBytes;
+  engine.cache_bytes = options.cache_bytes;
+  engine.tensor = options.tensor;
+  engine.make_device = options.make_device;
   return engine;
 }
 
 }  // namespace
 
-Evaluation evaluate_model(const ModelSource& source, const Tokenizer& tokenizer, Device& device,
+Evaluation evaluate_model(const ModelSource& source, const Tokenizer& tokenizer,
                           const std::vector<TaskNode>& asked, EvaluateOptions options,
                           const std::function<void(const EvaluateProgress&)>& progress,
                           const EvaluateNote& note) {
@@ -53,9 +55,9 @@ Evaluation evaluate_model(const ModelSource& source, const Tokenizer& tokenizer,
     note("--execute has no effect: no task runs programs");
   }
 
-  TextEngine engine(source, device, engine_options(options, max_length));
+  EngineReplicas engines(source, engine_options(options, max_length), options.replicas);
   TextEncoder encoder(tokenizer, max_length);
-  Answerer answerer(engine, encoder, tokenizer);
+  Answerer answerer(engines, encoder, tokenizer);
   const std::vector<int64_t> eos_ids = generation_defaults(source).eos_ids;
   Evaluation evaluation;
   evaluation.asked = asked;

@@ -2,7 +2,7 @@
 //
 // Order     all data sets are read, and all tasks checked, before the first request
 // Numbers   computed in `dtype`, fp32 unless set, whatever the weights are stored as
-// Memory    the engine's (engine.h) with a cache of 256 MiB or one text, and the documents
+// Memory    the engine's (engine.h) with a cache of `cache_bytes` or one text, and the documents
 // Errors    those of the tasks, their data, and requests; each names the task. kUsage for a task
 //           that runs what the model writes, without `execute`; those of PythonSandbox with it
 #pragma once
@@ -16,6 +16,7 @@
 #include "skein/evaluate/requests/requests.h"
 #include "skein/evaluate/results/evaluation.h"
 #include "skein/evaluate/results/score_task.h"
+#include "skein/infer/engine.h"
 #include "skein/runtime/executor.h"
 #include "skein/weights/model_source.h"
 
@@ -27,6 +28,10 @@ struct EvaluateOptions {
   ScoringOptions scoring;
   bool apply_chat_template = false;  // that of the model's tokenizer
   DType dtype = DType::kF32;
+  int64_t cache_bytes = kUsualCacheBytes;
+  // As EngineOptions and EngineReplicas have them.
+  int64_t tensor = 1, replicas = 1;
+  std::function<std::unique_ptr<Device>(int64_t rank)> make_device = {};
   bool execute = false;    // run the programs that the model writes, of tasks that score these
   int64_t max_length = 0;  // positions; 0: all that the model is meant for
 };
@@ -40,7 +45,7 @@ struct EvaluateProgress {
 // A line for each thing that a person did not ask for: texts that were cut.
 using EvaluateNote = std::function<void(const std::string&)>;
 
-Evaluation evaluate_model(const ModelSource& source, const Tokenizer& tokenizer, Device& device,
+Evaluation evaluate_model(const ModelSource& source, const Tokenizer& tokenizer,
                           const std::vector<TaskNode>& asked, EvaluateOptions options,
                           const std::function<void(const EvaluateProgress&)>& progress,
                           const EvaluateNote& note);

@@ -34,13 +34,14 @@ HttpServerOptions with_json_errors(HttpServerOptions options) {
 
 }  // namespace
 
-ApiServer::ApiServer(const ApiServerOptions& options, const MakeDevice& make_device)
+ApiServer::ApiServer(const ApiServerOptions& options)
     : options_(options),
       model_(std::make_shared<const ServedModel>(options.model)),
-      loop_(std::make_unique<EngineLoop>(
-          [&] {
-            device_ = make_device();
-            return model_->make_engine(*device_);
+      loops_(std::make_unique<EngineLoops>(
+          options.model.replicas,
+          [&](int64_t replica) {
+            devices_.push_back(options.model.make_device(replica * options.model.tensor));
+            return model_->make_engine(*devices_.back(), replica);
           },
           options.most_waiting)) {
   const std::lock_guard lock(mutex_);  // requests come before the constructor has returned
@@ -62,7 +63,7 @@ void ApiServer::stop(std::chrono::milliseconds grace) {
   http_->stop(grace);  // what is under way continues meanwhile
   const auto left =
       std::max(std::chrono::steady_clock::duration(0), end - std::chrono::steady_clock::now());
-  loop_->stop(std::chrono::duration_cast<std::chrono::milliseconds>(left));
+  loops_->stop(std::chrono::duration_cast<std::chrono::milliseconds>(left));
   if (reloading_.joinable()) reloading_.join();
 }
 
@@ -175,7 +176,7 @@ void ApiServer::tell_models(const HttpRequest& request, const Reply& reply) {
 }
 
 void ApiServer::tell_health(const Reply& reply) {
-  if (loop_->is_broken()) throw ApiError(503, "the engine has failed; the server's log says why");
+  if (loops_->is_broken()) throw ApiError(503, "the engine has failed; the server's log says why");
   if (is_stopping_) throw ApiError(503, "the server stops");
   OrderedJson json;
   json["status"] = "ok";
@@ -185,7 +186,7 @@ void ApiServer::tell_health(const Reply& reply) {
 void ApiServer::tell_metrics(const Reply& reply) {
   ServerMetrics metrics;
   metrics.model = model()->name();
-  metrics.engine = loop_->counts();
+  metrics.engine = loops_->counts();
   {
     const std::lock_guard lock(mutex_);
     metrics.http = http_->counts();
@@ -205,10 +206,12 @@ void ApiServer::reload(const Reply& reply) {
   }
   if (reloading_.joinable()) reloading_.join();
   reloading_ = std::thread([this, reply] {
+    int status = 200;
+    std::string body;
     try {
       const auto loaded = std::make_shared<const ServedModel>(options_.model);
-      loop_->change_engine([&] {
-        auto engine = loaded->make_engine(*device_);
+      loops_->change_engines([&](int64_t replica) {
+        auto engine = loaded->make_engine(*devices_[static_cast<size_t>(replica)], replica);
         const std::lock_guard lock(mutex_);
         model_ = loaded;
         return engine;
@@ -217,12 +220,14 @@ void ApiServer::reload(const Reply& reply) {
       OrderedJson json;
       json["model"] = loaded->name();
       json["root"] = loaded->path();
-      reply->send(200, kJson, json_text(json) + "\n");
+      body = json_text(json) + "\n";
     } catch (const std::exception& error) {
       log::error("the model is not loaded again: {}", error.what());
-      reply->send(500, kJson, api_error_body(500, error.what()));
+      status = 500;
+      body = api_error_body(status, error.what());
     }
-    is_reloading_ = false;
+    is_reloading_ = false;  // whoever has the answer may ask again
+    reply->send(status, kJson, body);
   });
 }
 

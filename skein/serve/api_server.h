@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "skein/runtime/executor.h"
-#include "skein/serve/engine_loop.h"
+#include "skein/serve/engine_loops.h"
 #include "skein/serve/http/http_server.h"
 #include "skein/serve/served_model.h"
 
@@ -39,13 +39,12 @@ struct ApiServerOptions {
 class ApiServer {
  public:
   // Answers requests when it returns.
-  using MakeDevice = std::function<std::unique_ptr<Device>()>;
-  // `make_device` is called on the engine's thread.
-  ApiServer(const ApiServerOptions& options, const MakeDevice& make_device);
+  explicit ApiServer(const ApiServerOptions& options);
   ~ApiServer();
 
   std::string url() const { return http_->url(); }
   std::shared_ptr<const ServedModel> model() const;
+  const Device& device() const { return *devices_[0]; }  // of the first replica
 
   // Accepts no more, answers what it has within `grace`, and ends.
   void stop(std::chrono::milliseconds grace);
@@ -67,10 +66,10 @@ class ApiServer {
   void answer(const std::shared_ptr<const ServedModel>& model, Asked asked, const Reply& reply);
 
   const ApiServerOptions options_;
-  std::unique_ptr<Device> device_;
-  mutable std::mutex mutex_;  // of model_ and http_
+  std::vector<std::unique_ptr<Device>> devices_;  // the first of each replica
+  mutable std::mutex mutex_;                      // of model_ and http_
   std::shared_ptr<const ServedModel> model_;
-  std::unique_ptr<EngineLoop> loop_;
+  std::unique_ptr<EngineLoops> loops_;
   std::atomic<int64_t> num_answered_ = 0, prompt_tokens_ = 0, completion_tokens_ = 0;
   std::atomic<bool> is_reloading_ = false, is_stopping_ = false;
   std::thread reloading_;

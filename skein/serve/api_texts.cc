@@ -154,13 +154,14 @@ void ApiServer::answer(const std::shared_ptr<const ServedModel>& served, Asked a
   }
   std::vector<TextRequest> requests = texts->take_requests();
   if (requests.empty()) return;
-  const auto group = loop_->submit(std::move(requests),
-                                   [texts](const std::string& why) { texts->fail(400, why); });
+  const auto group = loops_->submit(std::move(requests),
+                                    [texts](const std::string& why) { texts->fail(400, why); });
   if (!group) {
-    if (loop_->is_broken()) throw ApiError(503, "the engine has failed; the server's log says why");
+    if (loops_->is_broken())
+      throw ApiError(503, "the engine has failed; the server's log says why");
     throw ApiError(429, "too many texts wait for the model: ask again later", "", "queue_full");
   }
-  reply->on_cancel([this, number = *group] { loop_->cancel(number); });
+  reply->on_cancel([this, number = *group] { loops_->cancel(number); });
 }
 
 void ApiServer::tokenize(const HttpRequest& request, const Reply& reply) {

@@ -222,6 +222,8 @@ void EngineLoop::change(std::unique_lock<std::mutex>& lock) {
 void EngineLoop::note_counts() {
   counts_.waiting = engine_->num_waiting();
   counts_.running = engine_->num_running();
+  counts_.cache_positions = engine_->cache_positions();
+  counts_.cache_positions_held = engine_->cache_positions_held();
   counts_.engine = engine_->counts();
   counts_.engine.steps += of_earlier_engines_.steps;
   counts_.engine.tokens_read += of_earlier_engines_.tokens_read;

@@ -51,6 +51,7 @@ class EngineLoop {
   bool is_broken() const;
   struct Counts {
     int64_t waiting = 0, running = 0;
+    int64_t cache_positions = 0, cache_positions_held = 0;
     TextEngine::Counts engine;  // since the loop began, of all engines
     int64_t groups_refused = 0, groups_cancelled = 0;
   };

@@ -17,6 +17,10 @@ std::string metrics_page(const ServerMetrics& metrics) {
   row("texts_running", "gauge", "Texts that the engine reads or continues.",
       metrics.engine.running);
   row("texts_waiting", "gauge", "Texts that wait for the engine.", metrics.engine.waiting);
+  row("cache_tokens", "gauge", "Tokens whose keys and values fit into the cache.",
+      metrics.engine.cache_positions);
+  row("cache_tokens_held", "gauge", "Of these, tokens of texts under way, as whole pages.",
+      metrics.engine.cache_positions_held);
   row("requests_answered_total", "counter", "Requests for texts that got their whole answer.",
       metrics.answered);
   row("requests_queue_full_total", "counter", "Requests that got 429.",

@@ -17,6 +17,8 @@ ServedModel::ServedModel(const ServedModelOptions& options)
   engine_options_.max_positions = engine_positions(source_.config(), options.max_length);
   engine_options_.max_sequences = options.max_sequences;
   engine_options_.cache_bytes = options.cache_bytes;
+  engine_options_.tensor = options.tensor;
+  engine_options_.make_device = options.make_device;
   for (int32_t id = 0; id < vocab_size(); ++id) {
     if (!tokenizer_->has_token(id)) never_.push_back(id);
   }
@@ -30,8 +32,9 @@ bool ServedModel::ends_text(int32_t token) const {
   return std::find(eos_ids_.begin(), eos_ids_.end(), token) != eos_ids_.end();
 }
 
-std::unique_ptr<TextEngine> ServedModel::make_engine(Device& device) const {
-  return std::make_unique<TextEngine>(source_, device, engine_options_);
+std::unique_ptr<TextEngine> ServedModel::make_engine(Device& device, int64_t replica) const {
+  return std::make_unique<TextEngine>(source_, device,
+                                      options_of_replica(engine_options_, replica));
 }
 
 }  // namespace skein

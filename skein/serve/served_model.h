@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,7 +16,8 @@
 
 #include "skein/chat/chat_renderer.h"
 #include "skein/data/tokenizer/tokenizer.h"
-#include "skein/infer/engine.h"
+#include "skein/infer/engine_memory.h"
+#include "skein/infer/engine_replicas.h"
 #include "skein/weights/model_source.h"
 
 namespace skein {
@@ -27,6 +29,9 @@ struct ServedModelOptions {
   int64_t max_length = 0;  // tokens of a text, new ones included; 0: all that it is meant for
   int64_t max_sequences = 64;
   int64_t cache_bytes = kUsualCacheBytes;
+  // As EngineOptions and EngineReplicas have them.
+  int64_t tensor = 1, replicas = 1;
+  std::function<std::unique_ptr<Device>(int64_t index)> make_device = {};
 };
 
 class ServedModel {
@@ -47,8 +52,11 @@ class ServedModel {
   // Nullptr: the tokenizer has no chat template.
   const ChatRenderer* chat() const { return chat_ ? &*chat_ : nullptr; }
 
-  EngineOptions engine_options() const { return engine_options_; }
-  std::unique_ptr<TextEngine> make_engine(Device& device) const;
+  // What its engine takes of a device with these kernels.
+  EngineMemory memory(const KernelTable& kernels) const {
+    return engine_memory(source_.config(), engine_options_, kernels);
+  }
+  std::unique_ptr<TextEngine> make_engine(Device& device, int64_t replica) const;
 
  private:
   const ServedModelOptions options_;

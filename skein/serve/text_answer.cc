@@ -1,5 +1,7 @@
 #include "skein/serve/text_answer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <ctime>
 #include <iterator>
@@ -113,9 +115,13 @@ std::vector<TextRequest> TextAnswer::take_requests() {
   return {};
 }
 
+std::string TextAnswer::shown_token(int32_t before, int32_t token) const {
+  if (options_.request.tokens_as_ids) return fmt::format("token_id:{}", token);
+  return token_text(model_->tokenizer(), before, token);
+}
+
 AnsweredToken TextAnswer::token_of(int32_t before, int32_t token, const TokenScore& score) const {
-  const Tokenizer& tokenizer = model_->tokenizer();
-  const auto text_of = [&](int32_t id) { return token_text(tokenizer, before, id); };
+  const auto text_of = [&](int32_t id) { return shown_token(before, id); };
   AnsweredToken answered{.text = text_of(token), .logprob = score.logprob, .top = {}};
   const int64_t num = *options_.request.num_logprobs;
   if (num == 1) answered.top = {{text_of(score.best.token), score.best.logprob}};
@@ -129,7 +135,7 @@ void TextAnswer::take_scores(Growing& text, std::span<const TokenScore> scores) 
   if (!options_.echo || !form_.has_logprobs) return;
   const std::vector<int32_t>& prompt = *text.prompt;
   std::vector<AnsweredToken> tokens = {
-      {.text = token_text(model_->tokenizer(), -1, prompt[0]), .logprob = std::nullopt, .top = {}}};
+      {.text = shown_token(-1, prompt[0]), .logprob = std::nullopt, .top = {}}};
   for (size_t i = 0; i < scores.size(); ++i) {
     tokens.push_back(token_of(prompt[i], prompt[i + 1], scores[i]));
   }

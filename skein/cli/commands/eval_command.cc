@@ -1,5 +1,6 @@
 // skein eval MODEL --tasks NAMES [--include-path DIR] [--data DIR] [--num-fewshot N] [--limit N]
 //                  [--log-samples] [--execute] [--max-length N] [--precision f32|bf16] [--out DIR]
+//                  [--device auto|cpu|cuda] [--tensor N] [--replicas N] [--cache-gb G]
 //                  [--all-checkpoints] [--json]
 #include <fmt/format.h>
 
@@ -8,7 +9,6 @@
 #include <map>
 #include <memory>
 
-#include "skein/backends/backend.h"
 #include "skein/base/machine/cores.h"
 #include "skein/base/text/log.h"
 #include "skein/checkpoint/find/folder.h"
@@ -17,6 +17,7 @@
 #include "skein/checkpoint/format/stored_file.h"
 #include "skein/cli/commands/commands.h"
 #include "skein/cli/evaluate/checkpoint_curve.h"
+#include "skein/cli/inputs/device_arguments.h"
 #include "skein/cli/shared/print.h"
 #include "skein/config/run/checkpoints.h"
 #include "skein/evaluate/results/results_files.h"
@@ -37,8 +38,8 @@ struct EvalArguments {
   std::string precision = "f32";
   EvaluateOptions evaluate;
   int64_t num_fewshot = 0;
-  double limit = 0;
-  int threads = 0;
+  double limit = 0, cache_gb = static_cast<double>(kUsualCacheBytes) * 1e-9;
+  DeviceArguments device;
   bool all_checkpoints = false;
   bool json = false;
   CLI::Option *num_fewshot_option = nullptr, *limit_option = nullptr;
@@ -94,11 +95,16 @@ void take_options(EvalArguments& arguments) {
   EvaluateOptions& options = arguments.evaluate;
   options.data_folders = paths_of(arguments.data);
   options.dtype = arguments.precision == "bf16" ? DType::kBF16 : DType::kF32;
+  options.tensor = arguments.device.tensor;
+  options.replicas = arguments.device.replicas;
+  options.make_device = [&](int64_t index) { return arguments.device.make(index); };
+  options.cache_bytes = static_cast<int64_t>(arguments.cache_gb * 1e9);
   if (arguments.num_fewshot_option->count() > 0) {
     options.requests.num_fewshot = arguments.num_fewshot;
   }
   if (arguments.limit_option->count() > 0) options.requests.limit = arguments.limit;
-  options.scoring.num_threads = arguments.threads > 0 ? arguments.threads : num_cores();
+  options.scoring.num_threads =
+      arguments.device.threads > 0 ? arguments.device.threads : num_cores();
 }
 
 // A model on the tasks, and its files of results where there is a folder for them.
@@ -106,8 +112,7 @@ class Evaluator {
  public:
   explicit Evaluator(const EvalArguments& arguments)
       : arguments_(arguments),
-        asked_(load_tasks(arguments.tasks, "--tasks", paths_of(arguments.include_paths), warn)),
-        device_(make_device({.kind = "cpu", .threads = arguments.threads})) {}
+        asked_(load_tasks(arguments.tasks, "--tasks", paths_of(arguments.include_paths), warn)) {}
 
   struct Results {
     Evaluation evaluation;
@@ -118,12 +123,12 @@ class Evaluator {
     const ModelSource source(model);
     const auto tokenizer = tokenizer_of(source);
     const EvaluateOptions& options = arguments_.evaluate;
-    Results results{evaluate_model(source, *tokenizer, *device_, asked_, options, show, warn), {}};
+    Results results{evaluate_model(source, *tokenizer, asked_, options, show, warn), {}};
     if (log::on_terminal()) fmt::print(stderr, "\r\033[K");
     EvaluationRecord record;
     record.model = model;
     record.precision = arguments_.precision;
-    record.device = "cpu";
+    record.device = arguments_.device.options().kind;
     record.max_length =
         options.max_length > 0 ? options.max_length : text_limit(source.config()).tokens;
     record.num_parameters = num_parameters(source.config());
@@ -147,7 +152,6 @@ class Evaluator {
 
   const EvalArguments& arguments_;
   const std::vector<TaskNode> asked_;
-  const std::unique_ptr<Device> device_;
 };
 
 int evaluate(const EvalArguments& arguments) {
@@ -261,6 +265,10 @@ void add_eval_command(CLI::App& app, CommandContext& context) {
       ->check(whole_number_from(1));
   command->add_option("--precision", options->precision, "of the computation: f32 or bf16; f32")
       ->check(CLI::IsMember({"f32", "bf16"}).description(""));
+  command
+      ->add_option("--cache-gb", options->cache_gb,
+                   "of keys and values, 0.27; room for at least one text")
+      ->check(number_from(0.001));
   command->add_option("--fewshot-seed,--fewshot_seed", options->evaluate.requests.seed,
                       "of the draw of examples, 1234");
   command->add_flag("--apply-chat-template,--apply_chat_template",
@@ -281,7 +289,8 @@ void add_eval_command(CLI::App& app, CommandContext& context) {
       "evaluate each checkpoint of the run that has no results of the same question yet, "
       "and draw the scores over tokens; --out is MODEL/eval by default");
   command->add_flag("--json", options->json, "print the results as one JSON document");
-  command->add_option("--threads", options->threads, "0: all cores")->check(whole_number_from(0));
+  add_device_options(*command, options->device);
+  add_rank_options(*command, options->device);
   command->callback([&context, options] {
     context.computes = true;
     context.run = [options] {

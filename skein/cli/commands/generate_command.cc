@@ -1,5 +1,5 @@
 // skein generate --model HF_DIR_OR_CHECKPOINT --prompt TEXT [--max-tokens N] [--temperature T]
-//                [--top-p P] [--top-k K] [--seed S]
+//                [--top-p P] [--top-k K] [--seed S] [--device auto|cpu|cuda]
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <memory>
 
-#include "skein/backends/backend.h"
 #include "skein/cli/commands/commands.h"
+#include "skein/cli/inputs/device_arguments.h"
 #include "skein/cli/shared/print.h"
 #include "skein/infer/inference.h"
 #include "skein/infer/text_stream.h"
@@ -65,7 +65,7 @@ struct GenerateArguments {
   GenerateOptions generate;
   CLI::Option *max_tokens = nullptr, *temperature = nullptr, *top_p = nullptr, *top_k = nullptr;
   std::string special_tokens = "parse";
-  int threads = 0;
+  DeviceArguments device;
 };
 
 // What no option says is as the model's generation_config.json has it, which is said.
@@ -123,7 +123,7 @@ void add_generate_command(CLI::App& app, CommandContext& context) {
                    "characters; parse")
       ->check(CLI::IsMember({"parse", "text"}).description(""));
   command->add_option("--seed", generate.seed, "of the draws, 1")->check(whole_number_from(0));
-  command->add_option("--threads", options->threads, "0: all cores")->check(whole_number_from(0));
+  add_device_options(*command, options->device);
   command->callback([&context, options] {
     context.computes = true;
     context.run = [options] {
@@ -148,7 +148,7 @@ void add_generate_command(CLI::App& app, CommandContext& context) {
                    options->generate.max_tokens, limit.tokens, limit.key, prompt.size(),
                    limit.tokens - static_cast<int64_t>(prompt.size()));
       }
-      const auto device = make_device({.kind = "cpu", .threads = options->threads});
+      const auto device = options->device.make();
       take_defaults(source, *options);
       options->generate.has_token = [&](int32_t id) { return tokenizer->has_token(id); };
       TextPrinter printer(*tokenizer, options->prompt, prompt);

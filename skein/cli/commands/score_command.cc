@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <memory>
 
-#include "skein/backends/backend.h"
 #include "skein/base/text/json_text.h"
 #include "skein/base/text/units.h"
 #include "skein/cli/commands/commands.h"
+#include "skein/cli/inputs/device_arguments.h"
 #include "skein/infer/inference.h"
 #include "skein/ops/ops.h"
 #include "skein/train/explain/score_corpus.h"
@@ -35,10 +35,11 @@ std::vector<std::vector<int32_t>> read_sequences(const std::string& path) {
   return sequences;
 }
 
-int print_logprobs(const std::string& model, const std::string& tokens, int threads) {
+int print_logprobs(const std::string& model, const std::string& tokens,
+                   const DeviceArguments& arguments) {
   const auto sequences = read_sequences(tokens);
   const ModelSource source(model);
-  const auto device = make_device({.kind = "cpu", .threads = threads});
+  const auto device = arguments.make();
   // Floats are printed in the shortest form that reads back to the same bits.
   std::string text = "{\"logprobs\": [";
   bool first_list = true;
@@ -93,7 +94,7 @@ void add_score_command(CLI::App& app, CommandContext& context) {
     std::string tokens;
     std::string corpus;
     int64_t sequence_length = 0;
-    int threads = 0;
+    DeviceArguments device;
     bool json = false;
   };
   const auto options = std::make_shared<Options>();
@@ -116,7 +117,7 @@ void add_score_command(CLI::App& app, CommandContext& context) {
       ->needs(corpus)
       ->check(whole_number_from(2, INT32_MAX));
   command->add_flag("--json", options->json, "of --corpus: print one JSON document")->needs(corpus);
-  command->add_option("--threads", options->threads, "0: all cores")->check(whole_number_from(0));
+  add_device_options(*command, options->device);
   command->callback([&context, options] {
     context.computes = true;
     context.run = [options] {
@@ -126,12 +127,13 @@ void add_score_command(CLI::App& app, CommandContext& context) {
              "score");
       }
       if (options->corpus.empty()) {
-        return print_logprobs(options->model, options->tokens, options->threads);
+        return print_logprobs(options->model, options->tokens, options->device);
       }
       return print_corpus_score({.model = options->model,
                                  .corpus = options->corpus,
                                  .sequence_length = options->sequence_length,
-                                 .threads = options->threads},
+                                 .device = options->device.kind,
+                                 .threads = options->device.threads},
                                 options->json);
     };
   });

@@ -1,5 +1,7 @@
 // skein serve MODEL [--listen 127.0.0.1:8000] [--api-key-file FILE] [--served-model-name NAME]
-//                   [--precision f32|bf16] [--max-length N] [--cache-gb G] [--threads N]
+//                   [--precision f32|bf16] [--max-length N] [--cache-gb G]
+//                   [--device auto|cpu|cuda] [--tensor N] [--replicas N] [--threads N]
+//                   [--plan [--json]]
 #include <fmt/format.h>
 #include <pthread.h>
 #include <sys/resource.h>
@@ -15,6 +17,7 @@
 #include "skein/base/text/log.h"
 #include "skein/base/text/units.h"
 #include "skein/cli/commands/commands.h"
+#include "skein/cli/inputs/device_arguments.h"
 #include "skein/cli/shared/print.h"
 #include "skein/serve/api_server.h"
 
@@ -25,9 +28,10 @@ struct ServeArguments {
   std::string model, name, listen = "127.0.0.1:8000", api_key_file;
   std::string precision = "f32";
   int64_t max_length = 0, max_texts = 64, queue = 256;
-  double cache_gb = 0.25;
+  double cache_gb = static_cast<double>(kUsualCacheBytes) * 1e-9;
   double grace_seconds = 30;
-  int threads = 0;
+  DeviceArguments device;
+  bool plan = false, json = false;
 };
 
 // "127.0.0.1:8000", "[::1]:8000", "8000"
@@ -115,12 +119,39 @@ ApiServerOptions options_of(const ServeArguments& arguments) {
   options.model.dtype = arguments.precision == "bf16" ? DType::kBF16 : DType::kF32;
   options.model.max_length = arguments.max_length;
   options.model.max_sequences = arguments.max_texts;
+  options.model.tensor = arguments.device.tensor;
+  options.model.replicas = arguments.device.replicas;
+  options.model.make_device = [&](int64_t index) { return arguments.device.make(index); };
   options.model.cache_bytes = static_cast<int64_t>(arguments.cache_gb * 1e9);
   options.most_waiting = arguments.queue;
   options.api_keys = keys_of(arguments.api_key_file);
   options.http.num_threads = 2;
   set_address(arguments.listen, options.http);
   return options;
+}
+
+// What it would take, without loading or serving anything.
+int plan_server(const ServeArguments& arguments) {
+  const ServedModel model(options_of(arguments).model);
+  const std::string kind = arguments.device.options().kind;
+  const EngineMemory memory = model.memory(find_backend_to_plan(kind).kernels());
+  if (arguments.json) {
+    print_json({{"model", model.path()},
+                {"device", kind},
+                {"tensor", arguments.device.tensor},
+                {"precision", arguments.precision},
+                {"max_length", model.max_length()},
+                {"max_texts", memory.layout.max_sequences},
+                {"cached_tokens", memory.cached_tokens()},
+                {"page_tokens", memory.layout.page_size},
+                {"bytes", engine_memory_json(memory)},
+                {"total_bytes", memory.total_bytes()}});
+    return kExitDone;
+  }
+  print_line(stdout, "{} on {} in {}: up to {} texts at a time, of up to {} tokens", model.path(),
+             kind, arguments.precision, memory.layout.max_sequences, model.max_length());
+  print_line(stdout, "{}", engine_memory_text(memory));
+  return kExitDone;
 }
 
 int serve(const ServeArguments& arguments) {
@@ -131,11 +162,11 @@ int serve(const ServeArguments& arguments) {
     log::warn("{} is open to other machines, and no key is asked for: --api-key-file FILE sets one",
               arguments.listen);
   }
-  ApiServer server(options,
-                   [&] { return make_device({.kind = "cpu", .threads = arguments.threads}); });
+  ApiServer server(options);
   const auto model = server.model();
-  print_line(stderr, "model \"{}\" of {}, {} tokens a text, {}", model->name(), model->path(),
-             model->max_length(), arguments.precision);
+  print_line(stderr, "model \"{}\" of {}, {} tokens a text, {} on {}", model->name(), model->path(),
+             model->max_length(), arguments.precision, server.device().kind());
+  print_line(stderr, "{}", engine_memory_text(model->memory(server.device().kernels())));
   print_line(stderr, "serving on {}/v1", server.url());
   const int signal = stop.wait();
   print_line(stderr, "{}: answering what is under way, for {} s at most",
@@ -170,16 +201,21 @@ void add_serve_command(CLI::App& app, CommandContext& context) {
   command->add_option("--queue", options->queue, "texts that wait at most, 256; more get 429")
       ->check(whole_number_from(1));
   command
-      ->add_option("--cache-gb", options->cache_gb, "of keys and values, 0.25; at least one text")
-      ->check(number_from(0));
+      ->add_option("--cache-gb", options->cache_gb,
+                   "of keys and values, 0.27; room for at least one text")
+      ->check(number_from(0.001));
   command
       ->add_option("--grace", options->grace_seconds,
                    "seconds for answers that are under way at SIGTERM, 30")
       ->check(number_from(0));
-  command->add_option("--threads", options->threads, "0: all cores")->check(whole_number_from(0));
+  add_device_options(*command, options->device);
+  add_rank_options(*command, options->device);
+  CLI::Option* plan = command->add_flag(
+      "--plan", options->plan, "say how much memory it takes, to the byte, and serve nothing");
+  command->add_flag("--json", options->json, "of --plan: print one JSON document")->needs(plan);
   command->callback([&context, options] {
-    context.computes = true;
-    context.run = [options] { return serve(*options); };
+    context.computes = !options->plan;
+    context.run = [options] { return options->plan ? plan_server(*options) : serve(*options); };
   });
 }
 

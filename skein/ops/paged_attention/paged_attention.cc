@@ -42,7 +42,7 @@ void check_operands(const OpCall& call) {
              "{} must be i32[sequences, pages of each]", call.describe(kPages));
 }
 
-// Heads stay whole on every rank.
+// Heads stay whole on every rank, and its query heads are those of its key-value heads.
 void check_local(const OpCall& call) {
   const int64_t head_dim = call.attrs.integer("head_dim");
   const int64_t q_cols = call.input(kQ).local_shape(call.mesh).dim(1);
@@ -50,11 +50,19 @@ void check_local(const OpCall& call) {
   call.check(q_cols % head_dim == 0 && k_cols % head_dim == 0,
              "{}, {} splits a head of {} over ranks", call.describe(kQ), call.describe(kK),
              head_dim);
+  call.check(q_cols % k_cols == 0, "a rank's query heads {} are no multiple of its kv heads {}",
+             q_cols / head_dim, k_cols / head_dim);
+  const bool same_split =
+      q_cols * call.input(kK).shape.dim(1) == k_cols * call.input(kQ).shape.dim(1);
+  call.check(same_split || k_cols == head_dim,
+             "{} is replicated under {}: a rank should hold one kv head, not {}", call.describe(kK),
+             call.describe(kQ), k_cols / head_dim);
 }
 
 std::vector<TensorType> infer(const OpCall& call) {
   check_operands(call);
-  static constexpr std::array<std::string_view, 1> kRules = {"S1 S1 S1 S1 S1 R R R -> S1 S1 S1"};
+  static constexpr std::array<std::string_view, 2> kRules = {"S1 S1 S1 S1 S1 R R R -> S1 S1 S1",
+                                                             "S1 R R R R R R R -> S1 R R"};
   const auto placements = match_placements(call, {0, 1, 2, 3, 4, 5, 6, 7}, 3, kRules);
   check_local(call);
   const TensorType &q = call.input(kQ), &keys = call.input(kKeys);

@@ -62,6 +62,7 @@ void read_common(JsonFields& fields, GenerationRequest& request) {
   request.stop = fields.texts("stop", kMostStops);
   request.stop_token_ids = fields.token_ids("stop_token_ids", kMostStops);
   request.ignore_eos = fields.flag("ignore_eos").value_or(false);
+  request.tokens_as_ids = fields.flag("return_tokens_as_token_ids").value_or(false);
   request.is_streamed = fields.flag("stream").value_or(false);
   if (const Json* options = fields.find("stream_options")) {
     if (!request.is_streamed) {

@@ -30,6 +30,7 @@ struct GenerationRequest {
   bool has_seed = false;  // else each text gets a seed of its own
   // Likeliest tokens that are listed beside each token's log-probability; nothing: none of these.
   std::optional<int64_t> num_logprobs;
+  bool tokens_as_ids = false;  // beside log-probabilities a token is "token_id:17"
   bool is_streamed = false;
   bool include_usage = false;  // a stream ends with the numbers of tokens
 };

@@ -21,7 +21,7 @@ void check(const skein::GenerationRequest& request) {
   expect(!request.num_logprobs || (*request.num_logprobs >= 0 && *request.num_logprobs <= 20));
   const skein::SamplingOptions& sampling = request.sampling;
   expect(std::isfinite(sampling.temperature) && sampling.temperature >= 0);
-  expect(sampling.top_p > 0 && sampling.top_p <= 1);
+  expect(sampling.top_p >= 0 && sampling.top_p <= 1);
   for (const std::string& stop : request.stop) expect(!stop.empty());
 }
 

@@ -53,7 +53,8 @@ Config config_to_score(const ModelSource& source, const ScoreQuestion& question)
   config.data.train.clear();
   config.data.source.clear();
   config.device.threads = question.threads;
-  if (config.device.kind != "cpu") config.device.kind = "auto";  // a GPU where there is one
+  const bool is_asked = question.device != "auto";
+  if (is_asked || config.device.kind != "cpu") config.device.kind = question.device;
   if (question.sequence_length > 0) config.data.sequence_length = question.sequence_length;
   const TextLimit limit = text_limit(source.config());
   if (config.data.sequence_length <= limit.tokens) return config;

@@ -22,6 +22,7 @@ struct ScoreQuestion {
   fs::path model;               // a Hugging Face folder, a checkpoint or a run
   fs::path corpus;              // as data.validation
   int64_t sequence_length = 0;  // 0: the run's; of a Hugging Face model 2048, or its most positions
+  std::string device = "auto";  // of a run that names cpu: that; else a GPU where there is one
   int threads = 0;              // 0: all cores
 };
 

@@ -1,0 +1,43 @@
+#include "skein/cli/inputs/device_arguments.h"
+
+#include <algorithm>
+
+#include "skein/backends/backend.h"
+#include "skein/base/machine/cores.h"
+
+namespace skein {
+
+// Several on CPUs share the cores.
+DeviceOptions DeviceArguments::options(int64_t index) const {
+  const int64_t devices = tensor * replicas;
+  const int all = threads > 0 ? threads : num_cores();
+  return {.kind = kind == "auto" ? std::string(best_backend().kind) : kind,
+          .threads = devices > 1 ? std::max(1, all / static_cast<int>(devices)) : threads,
+          .index = static_cast<int>(index)};
+}
+
+std::unique_ptr<Device> DeviceArguments::make(int64_t index) const {
+  return make_device(options(index));
+}
+
+void add_device_options(CLI::App& command, DeviceArguments& arguments) {
+  command
+      .add_option("--device", arguments.kind,
+                  "cpu, cuda or auto: a GPU where there is one, else the CPU; auto")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}).description(""));
+  command.add_option("--threads", arguments.threads, "of the CPU; 0: all cores")
+      ->check(whole_number_from(0));
+}
+
+void add_rank_options(CLI::App& command, DeviceArguments& arguments) {
+  command
+      .add_option("--tensor,--tensor-parallel-size", arguments.tensor,
+                  "devices that split the model, each with some of its heads, 1")
+      ->check(whole_number_from(1, 64));
+  command
+      .add_option("--replicas,--data-parallel-size", arguments.replicas,
+                  "of the model, which share the requests; each takes --tensor devices, 1")
+      ->check(whole_number_from(1, 64));
+}
+
+}  // namespace skein

@@ -1,0 +1,29 @@
+// The options --device, --threads, --tensor and --replicas of the commands that compute with a
+// trained model.
+//
+// auto     a GPU where this build and this machine have one, else the CPU
+// Errors   those of make_device: kUsage for a kind that this build has not
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "skein/cli/shared/command.h"
+#include "skein/runtime/device.h"
+
+namespace skein {
+
+struct DeviceArguments {
+  std::string kind = "auto";
+  int threads = 0;
+  int64_t tensor = 1;    // devices that split the model
+  int64_t replicas = 1;  // of the model, each on `tensor` devices
+
+  DeviceOptions options(int64_t index = 0) const;
+  std::unique_ptr<Device> make(int64_t index = 0) const;
+};
+
+void add_device_options(CLI::App& command, DeviceArguments& arguments);
+void add_rank_options(CLI::App& command, DeviceArguments& arguments);
+
+}  // namespace skein
