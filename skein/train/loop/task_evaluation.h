@@ -38,8 +38,8 @@ class TaskEvaluation {
   bool is_due(int64_t step) const;
   // Evaluates those that are due, under the weights after `step`.
   void evaluate(int64_t step) { evaluate(step, true); }
-  // The others, where `step` is the last one.
-  void evaluate_at_end(int64_t step) { evaluate(step, false); }
+  // Those that were not evaluated after `step`, the last one: `with_due` for all.
+  void evaluate_at_end(int64_t step, bool with_due);
 
  private:
   struct Table {

@@ -129,7 +129,8 @@ TrainOutcome TrainingLoop::train_to_the_end() {
     const bool saves_now = saves && !(best.is_watched() && is_last);
     if (saves_now || (validates && best.is_new_best(steps_.done()))) save_checkpoint();
     // Behind the save, which a stop meanwhile need not wait for; the next start makes up for it.
-    if (evaluates && !steps_.is_stop_requested()) {
+    // That of the last step is in end(), behind the last save.
+    if (evaluates && !is_last && !steps_.is_stop_requested()) {
       evaluate([&] { evaluation_.evaluate(steps_.done()); });
     }
     if (seconds_since(corpora_checked_) >= kCheckCorporaSeconds) check_corpora();
@@ -150,7 +151,7 @@ TrainOutcome TrainingLoop::end() {
   if (!stopped && validates && steps_.done_since_start() > 0) validate();
   Saver& saver = state_.saver();
   if (saver.saved_step() != steps_.done() && !regroups_in_memory()) save_checkpoint();
-  if (!stopped) evaluation_.evaluate_at_end(steps_.done());
+  if (!stopped) evaluation_.evaluate_at_end(steps_.done(), steps_.done() == steps);
   saver.end();
   note_saves();
   saver.require_saved();
