@@ -322,7 +322,8 @@ TEST(CudaModel, AnswersAsOnTheCpu) {
   too_many.insert(too_many.end(), {"--device", "cuda", "--tensor", "4"});
   const Outcome refused = SkeinProcess(too_many, SkeinProcess::kNoFileLimit, cuda_program()).wait();
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_NE(refused.err.find("--tensor 4: this machine has 2 cuda devices"), std::string::npos)
+  EXPECT_NE(refused.err.find("--tensor 4 and --replicas 1 take 4 devices, and there are 2"),
+            std::string::npos)
       << refused.err;
   unsetenv("CUDA_EMULATION_DEVICES");
 }

@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 
 #include <map>
+#include <mutex>
 #include <random>
+#include <set>
+#include <thread>
 
 #include "skein/backends/backend.h"
 #include "skein/infer/engine_memory.h"
+#include "skein/infer/engine_replicas.h"
 #include "skein/runtime/cpu/cpu_device.h"
 #include "tests/error_of.h"
 #include "tests/testing.h"
@@ -154,6 +158,46 @@ TEST_P(Engine, ReadsWhatTextsBeginWithOnce) {
   EXPECT_EQ(counts_.tokens_read, 6 * 108 - 5 * 96);
 }
 
+TEST_P(Engine, ReplicasShareTheRequests) {
+  const std::vector<TextRequest> requests = some_requests();
+  const std::vector<Given> expected = run(requests, {.max_sequences = 16});
+  EngineOptions options{.compute_dtype = GetParam(), .max_positions = 200};
+  std::set<int64_t> made;
+  std::mutex mutex;
+  options.make_device = [&](int64_t index) {
+    const std::lock_guard lock(mutex);
+    made.insert(index);
+    return make_device({.kind = "cpu", .threads = 1});
+  };
+  EngineReplicas replicas(source_, options, 3);
+  EXPECT_EQ(made, (std::set<int64_t>{0, 1, 2}));
+  std::vector<std::vector<int32_t>> tokens(requests.size());
+  std::set<std::thread::id> threads;
+  std::vector<TextRequest> asked = requests;
+  for (size_t i = 0; i < asked.size(); ++i) {
+    asked[i].on_scores = [](std::span<const TokenScore>) {};
+    asked[i].on_token = [&, i](int32_t token, const TokenScore&) {
+      tokens[i].push_back(token);
+      const std::lock_guard lock(mutex);
+      threads.insert(std::this_thread::get_id());
+      return true;
+    };
+  }
+  replicas.run(asked, {});
+  for (size_t i = 0; i < asked.size(); ++i) EXPECT_EQ(tokens[i], expected[i].tokens) << i;
+  EXPECT_EQ(threads.size(), 3U);
+
+  // What one throws ends the others.
+  for (TextRequest& request : asked) {
+    if (request.max_new_tokens > 0) {
+      request.on_token = [](int32_t, const TokenScore&) -> bool {
+        throw std::runtime_error("full");
+      };
+    }
+  }
+  EXPECT_THROW(replicas.run(asked, {}), std::runtime_error);
+}
+
 // Two ranks, and four that share two key-value heads: what one rank gives, to rounding; and the
 // same bits in any company.
 TEST_P(Engine, SeveralRanksGiveWhatOneGives) {
@@ -207,6 +251,26 @@ TEST_P(Engine, AllocatesWhatItPlans) {
   EngineOptions options{.compute_dtype = GetParam(), .max_positions = 100, .max_sequences = 4};
   const ServingLayout layout = engine_layout(source_.config(), options);
   EXPECT_EQ(layout.num_pages, 4 * 7);
+  for (const int64_t tensor : {2, 4}) {
+    EngineOptions split = options;
+    split.tensor = tensor;
+    std::vector<CountingDevice*> made;
+    std::mutex mutex;
+    split.make_device = [&](int64_t) {
+      auto other = std::make_unique<CountingDevice>();
+      const std::lock_guard lock(mutex);
+      made.push_back(other.get());
+      return other;
+    };
+    CountingDevice first;
+    const EngineMemory memory = engine_memory(source_.config(), split, first.kernels());
+    const TextEngine engine(source_, first, split);
+    EXPECT_EQ(first.num_allocated, memory.total_bytes());
+    ASSERT_EQ(std::ssize(made), tensor - 1);
+    for (const CountingDevice* other : made) {
+      EXPECT_EQ(other->num_allocated, memory.total_bytes());
+    }
+  }
   CountingDevice device;
   const EngineMemory memory = engine_memory(source_.config(), options, device.kernels());
   const TextEngine engine(source_, device, options);

@@ -61,6 +61,19 @@ TEST_F(Serve, NamesTokensByTheirIdsIfAsked) {
   const std::string made = logprobs["tokens"][4];
   EXPECT_TRUE(made.starts_with("token_id:")) << made;
   EXPECT_TRUE(logprobs["top_logprobs"][4].contains(made));
+  // Everything else is as without.
+  const std::string body = R"({"prompt": "The", "max_tokens": 20, "temperature": 0, "logprobs": 1,
+                               "echo": true, "stop": ["zzz"])";
+  Json named = server().completion(body + R"(, "return_tokens_as_token_ids": true})")["choices"][0];
+  Json plain = server().completion(body + "}")["choices"][0];
+  EXPECT_EQ(named["text"], plain["text"]);
+  EXPECT_EQ(named["logprobs"]["text_offset"], plain["logprobs"]["text_offset"]);
+  EXPECT_EQ(named["logprobs"]["token_logprobs"], plain["logprobs"]["token_logprobs"]);
+  EXPECT_EQ(named["logprobs"]["tokens"].size(), plain["logprobs"]["tokens"].size());
+  const Answer refused =
+      server().ask("/v1/chat/completions", R"({"messages": [{"role": "user", "content": "a"}],
+                                               "return_tokens_as_token_ids": true})");
+  EXPECT_EQ(refused.status, 400);
 }
 
 // What lm-evaluation-harness reads: N tokens of the prompt and one more.

@@ -63,7 +63,7 @@ Mesh make_mesh(const ParallelConfig& parallel, const DecoderConfig& model, int64
 
 Mesh tensor_mesh(const DecoderConfig& model, int64_t ranks) {
   const Mesh mesh = make_mesh({.tensor = ranks}, model, 1);
-  check_decoder_mesh(model, mesh);
+  check_decoder_mesh(model, mesh, "--tensor");
   return mesh;
 }
 

@@ -35,7 +35,8 @@ std::vector<int64_t> ServingLayout::token_counts() const {
 }
 
 int64_t ServingLayout::page_bytes(const DecoderConfig& model, DType dtype) const {
-  return 2 * model.num_hidden_layers * model.key_value_size() * page_size * size_of(dtype);
+  const int64_t ranks = std::max(mesh.size("tp"), mesh.size("kv"));  // that split the heads
+  return 2 * model.num_hidden_layers * model.key_value_size() / ranks * page_size * size_of(dtype);
 }
 
 namespace {

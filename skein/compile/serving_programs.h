@@ -34,7 +34,7 @@ struct ServingLayout {
   int64_t pages_of(int64_t positions) const;  // that so many positions take
   // How many tokens programs read, ascending; the steps waste at most a third of one.
   std::vector<int64_t> token_counts() const;
-  // The bytes of a page in all layers, keys and values, on all ranks together.
+  // The bytes of a page in all layers, keys and values, on a rank.
   int64_t page_bytes(const DecoderConfig& model, DType dtype) const;
 };
 

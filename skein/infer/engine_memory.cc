@@ -30,10 +30,10 @@ OrderedJson engine_memory_json(const EngineMemory& memory) {
   return json;
 }
 
-std::string engine_memory_text(const EngineMemory& memory) {
+std::string engine_memory_text(const EngineMemory& memory, int64_t replicas) {
   std::string text = fmt::format("memory {}", format_bytes(memory.total_bytes()));
-  const int64_t ranks = memory.layout.mesh.num_ranks();
-  if (ranks > 1) text += fmt::format(" on each of {} devices", ranks);
+  const int64_t devices = memory.layout.mesh.num_ranks() * replicas;
+  if (devices > 1) text += fmt::format(" on each of {} devices", devices);
   const char* separator = ": ";
   for (size_t i = 0; i < memory.arena_bytes.size(); ++i) {
     const auto arena = static_cast<Arena>(i);

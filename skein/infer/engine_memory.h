@@ -28,6 +28,6 @@ EngineMemory engine_memory(const DecoderConfig& model, const EngineOptions& opti
 OrderedJson engine_memory_json(const EngineMemory& memory);
 
 // "memory 292 MB on each of 2 devices: weights 4.2 MB, cache 268 MB (131072 tokens), …"
-std::string engine_memory_text(const EngineMemory& memory);
+std::string engine_memory_text(const EngineMemory& memory, int64_t replicas = 1);
 
 }  // namespace skein

@@ -1,6 +1,7 @@
 #include "skein/infer/engine_replicas.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 namespace skein {
@@ -48,13 +49,19 @@ void EngineReplicas::run(std::vector<TextRequest> requests,
     before += size;
     shares[static_cast<size_t>(member)].push_back(std::move(request));
   }
+  std::atomic<bool> has_one_failed = false;
   threads_.run([&](int64_t member) {
     TextEngine& engine = *replicas_[static_cast<size_t>(member)].engine;
-    for (TextRequest& request : shares[static_cast<size_t>(member)]) {
-      engine.add(std::move(request));
-    }
-    while (engine.step()) {
-      if (member == 0 && after_step) after_step();
+    try {
+      for (TextRequest& request : shares[static_cast<size_t>(member)]) {
+        engine.add(std::move(request));
+      }
+      while (!has_one_failed && engine.step()) {
+        if (member == 0 && after_step) after_step();
+      }
+    } catch (...) {
+      has_one_failed = true;  // the others need not go on
+      throw;
     }
   });
   if (after_step) after_step();

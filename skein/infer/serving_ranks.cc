@@ -35,6 +35,13 @@ class ServingRank {
   }
 
   Executor& executor() { return executor_; }
+  // Of several ranks, what a GPU computed is valid only if none of them failed.
+  void act(const std::function<void(Executor&)>& act) {
+    act(executor_);
+    if (host_ == nullptr) return;
+    executor_.device().synchronize();
+    if (device_world_) device_world_->check({.label = "a step of the engine"});
+  }
   const ProgramSet& programs() const { return programs_; }
 
  private:
@@ -71,13 +78,6 @@ class MeetingFolder {
   std::string path_;
 };
 
-void check_devices(const Device& first, int64_t ranks) {
-  const Backend& backend = find_backend(first.kind());
-  if (!backend.has_own_memory || backend.num_devices() >= ranks) return;
-  fail(ErrorCode::kUsage, "--tensor {}: this machine has {} {} device{}: expected at most as many",
-       ranks, backend.num_devices(), first.kind(), backend.num_devices() == 1 ? "" : "s");
-}
-
 }  // namespace
 
 // What the ranks have, which goes away on their threads.
@@ -94,6 +94,7 @@ struct ServingRanks::Team {
     std::unique_ptr<Device> device;  // of rank 0 the caller's
     std::unique_ptr<ServingRank> made;
   };
+  const MeetingFolder meeting;  // connections of large worlds are made when they are needed
   std::vector<Rank> ranks;
   ThreadTeam threads;
 };
@@ -109,22 +110,18 @@ ServingRanks::ServingRanks(const ModelSource& source, Device& first, const Servi
     team_->ranks[0].made = make(first, std::nullopt);
     return;
   }
-  check_devices(first, size);
-  const Backend& backend = find_backend(first.kind());
-  if (backend.expect_several_ranks != nullptr) backend.expect_several_ranks();
   const auto rank_of = [&](int64_t rank) -> Team::Rank& {
     return team_->ranks[static_cast<size_t>(rank)];
   };
   team_->threads.run([&](int64_t rank) {
     if (rank > 0) rank_of(rank).device = options.make_device(rank);
   });
-  const MeetingFolder folder;
   const auto secret = std::make_shared<const JobSecret>(random_bytes(32), "this process");
   team_->threads.run([&](int64_t rank) {
     Device& device = rank == 0 ? first : *rank_of(rank).device;
     rank_of(rank).made = make(device, WorldOptions{.rank = static_cast<int>(rank),
                                                    .size = static_cast<int>(size),
-                                                   .rendezvous = folder.path(),
+                                                   .rendezvous = team_->meeting.path(),
                                                    .secret = secret});
   });
 }
@@ -132,8 +129,7 @@ ServingRanks::ServingRanks(const ModelSource& source, Device& first, const Servi
 ServingRanks::~ServingRanks() = default;
 
 void ServingRanks::on_all(const std::function<void(Executor&)>& act) {
-  team_->threads.run(
-      [&](int64_t rank) { act(team_->ranks[static_cast<size_t>(rank)].made->executor()); });
+  team_->threads.run([&](int64_t rank) { team_->ranks[static_cast<size_t>(rank)].made->act(act); });
 }
 
 Executor& ServingRanks::first() const { return team_->ranks[0].made->executor(); }

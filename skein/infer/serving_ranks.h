@@ -5,8 +5,7 @@
 //          agree to rounding
 // Memory   of each rank: the arenas of its programs
 // Errors   those of a rank are thrown by the call that met them, of several ranks the first; the
-//          others may wait for it as long as a collective does (60 s). kUsage for more ranks than
-//          devices
+//          others may wait for it as long as a collective does (60 s)
 #pragma once
 
 #include <functional>

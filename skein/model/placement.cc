@@ -94,7 +94,7 @@ std::vector<std::string> decoder_notes(const DecoderConfig& config, const Mesh& 
   return notes;
 }
 
-void check_decoder_mesh(const DecoderConfig& config, const Mesh& mesh) {
+void check_decoder_mesh(const DecoderConfig& config, const Mesh& mesh, std::string_view key) {
   const int64_t kv = mesh.find("kv") >= 0 ? mesh.size("kv") : mesh.size("tp");
   const int64_t tensor = mesh.find("kv") >= 0 ? kv * mesh.size("replica") : kv;
   const auto require = [&](bool holds, std::string_view what, int64_t found,
@@ -106,9 +106,8 @@ void check_decoder_mesh(const DecoderConfig& config, const Mesh& mesh) {
       would_do += fmt::format("{}{}", would_do.empty() ? "" : ", ", degree);
     }
     fail(ErrorCode::kUsage,
-         "parallel.tensor is {} and cannot split the model's {}, which is {}: expected a divisor, "
-         "one of {}{}",
-         tensor, what, found, would_do, or_else);
+         "{} is {} and cannot split the model's {}, which is {}: expected a divisor, one of {}{}",
+         key, tensor, what, found, would_do, or_else);
   };
   require(config.num_attention_heads % tensor == 0, "num_attention_heads",
           config.num_attention_heads);

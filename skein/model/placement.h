@@ -38,6 +38,8 @@ std::vector<std::string> decoder_notes(const DecoderConfig& config, const Mesh& 
                                        int64_t sequence_length);
 
 // Throws Error{kUsage} where `mesh` cannot split the model, naming the degrees that can.
-void check_decoder_mesh(const DecoderConfig& config, const Mesh& mesh);
+// `key` asked for it.
+void check_decoder_mesh(const DecoderConfig& config, const Mesh& mesh,
+                        std::string_view key = "parallel.tensor");
 
 }  // namespace skein

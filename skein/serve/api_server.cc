@@ -211,11 +211,12 @@ void ApiServer::reload(const Reply& reply) {
     try {
       const auto loaded = std::make_shared<const ServedModel>(options_.model);
       loops_->change_engines([&](int64_t replica) {
-        auto engine = loaded->make_engine(*devices_[static_cast<size_t>(replica)], replica);
+        return loaded->make_engine(*devices_[static_cast<size_t>(replica)], replica);
+      });
+      {
         const std::lock_guard lock(mutex_);
         model_ = loaded;
-        return engine;
-      });
+      }
       log::info("loaded {}", loaded->path());
       OrderedJson json;
       json["model"] = loaded->name();

@@ -212,7 +212,10 @@ void EngineLoop::change(std::unique_lock<std::mutex>& lock) {
     of_earlier_engines_.tokens_read += counts.tokens_read;
     of_earlier_engines_.tokens_shared += counts.tokens_shared;
     of_earlier_engines_.tokens_made += counts.tokens_made;
-    engine_ = std::move(made);
+    engine_.swap(made);
+    lock.unlock();
+    made.reset();  // takes a while, in which others want the lock
+    lock.lock();
   }
   change.error = error;
   change.is_done = true;

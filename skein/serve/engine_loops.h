@@ -1,7 +1,9 @@
 // The engine loops of a server, one for each replica of the model: a group of texts is given to the
-// loop that has the fewest. Everything else is as EngineLoop has it.
+// loop that has the fewest, and none to one that is broken. Everything else is as EngineLoop has
+// it.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -22,13 +24,15 @@ class EngineLoops {
   std::optional<int64_t> submit(std::vector<TextRequest> texts,
                                 std::function<void(const std::string&)> on_error);
   void cancel(int64_t group);
-  // One loop after the other.
+  // Of all loops or, where one cannot be made, of none.
   void change_engines(const MakeEngine& make);
   void stop(std::chrono::milliseconds grace);
   bool is_broken() const;  // one of them
   EngineLoop::Counts counts() const;
 
  private:
+  const int64_t most_waiting_;
+  std::atomic<int64_t> num_refused_ = 0;  // groups
   std::vector<std::unique_ptr<EngineLoop>> loops_;
 };
 

@@ -115,18 +115,21 @@ std::vector<TextRequest> TextAnswer::take_requests() {
   return {};
 }
 
-std::string TextAnswer::shown_token(int32_t before, int32_t token) const {
-  if (options_.request.tokens_as_ids) return fmt::format("token_id:{}", token);
-  return token_text(model_->tokenizer(), before, token);
+std::string TextAnswer::name_of(int32_t token) const {
+  return options_.request.tokens_as_ids ? fmt::format("token_id:{}", token) : "";
 }
 
 AnsweredToken TextAnswer::token_of(int32_t before, int32_t token, const TokenScore& score) const {
-  const auto text_of = [&](int32_t id) { return shown_token(before, id); };
-  AnsweredToken answered{.text = text_of(token), .logprob = score.logprob, .top = {}};
+  const auto text_of = [&](int32_t id) { return token_text(model_->tokenizer(), before, id); };
+  const auto shown = [&](int32_t id) {
+    return options_.request.tokens_as_ids ? name_of(id) : text_of(id);
+  };
+  AnsweredToken answered{
+      .text = text_of(token), .name = name_of(token), .logprob = score.logprob, .top = {}};
   const int64_t num = *options_.request.num_logprobs;
-  if (num == 1) answered.top = {{text_of(score.best.token), score.best.logprob}};
+  if (num == 1) answered.top = {{shown(score.best.token), score.best.logprob}};
   for (const TokenLogprob& top : score.top)
-    answered.top.emplace_back(text_of(top.token), top.logprob);
+    answered.top.emplace_back(shown(top.token), top.logprob);
   return answered;
 }
 
@@ -134,8 +137,10 @@ AnsweredToken TextAnswer::token_of(int32_t before, int32_t token, const TokenSco
 void TextAnswer::take_scores(Growing& text, std::span<const TokenScore> scores) {
   if (!options_.echo || !form_.has_logprobs) return;
   const std::vector<int32_t>& prompt = *text.prompt;
-  std::vector<AnsweredToken> tokens = {
-      {.text = shown_token(-1, prompt[0]), .logprob = std::nullopt, .top = {}}};
+  std::vector<AnsweredToken> tokens = {{.text = token_text(model_->tokenizer(), -1, prompt[0]),
+                                        .name = name_of(prompt[0]),
+                                        .logprob = std::nullopt,
+                                        .top = {}}};
   for (size_t i = 0; i < scores.size(); ++i) {
     tokens.push_back(token_of(prompt[i], prompt[i + 1], scores[i]));
   }

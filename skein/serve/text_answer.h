@@ -63,7 +63,7 @@ class TextAnswer : public std::enable_shared_from_this<TextAnswer> {
   void take_scores(Growing& text, std::span<const TokenScore> scores);
   void end(Growing& text);
   void grow(Growing& text, const std::string& piece);
-  std::string shown_token(int32_t before, int32_t token) const;
+  std::string name_of(int32_t token) const;  // empty: its text
   AnsweredToken token_of(int32_t before, int32_t token, const TokenScore& score) const;
   void give(Growing& text);
   void begin_stream();

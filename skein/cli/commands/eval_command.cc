@@ -73,7 +73,9 @@ OrderedJson asked_of(const EvalArguments& arguments) {
       {"apply_chat_template", arguments.evaluate.apply_chat_template},
       {"fewshot_as_multiturn", requests.fewshot_as_multiturn},
       {"system_instruction", requests.system_instruction},
-      {"execute", arguments.evaluate.execute}};
+      {"execute", arguments.evaluate.execute},
+      {"device", arguments.device.options().kind},
+      {"tensor", arguments.device.tensor}};
 }
 
 // The first line of its manifest, which says the checksum of all that it consists of.
@@ -267,8 +269,8 @@ void add_eval_command(CLI::App& app, CommandContext& context) {
       ->check(CLI::IsMember({"f32", "bf16"}).description(""));
   command
       ->add_option("--cache-gb", options->cache_gb,
-                   "of keys and values, 0.27; room for at least one text")
-      ->check(number_from(0.001));
+                   "of keys and values on each device, 0.27; room for at least one text")
+      ->check(number_between(0.001, 1e5));
   command->add_option("--fewshot-seed,--fewshot_seed", options->evaluate.requests.seed,
                       "of the draw of examples, 1234");
   command->add_flag("--apply-chat-template,--apply_chat_template",
@@ -294,6 +296,7 @@ void add_eval_command(CLI::App& app, CommandContext& context) {
   command->callback([&context, options] {
     context.computes = true;
     context.run = [options] {
+      options->device.prepare();
       take_options(*options);
       return options->all_checkpoints ? evaluate_all_checkpoints(*options) : evaluate(*options);
     };

@@ -127,6 +127,7 @@ void add_generate_command(CLI::App& app, CommandContext& context) {
   command->callback([&context, options] {
     context.computes = true;
     context.run = [options] {
+      options->device.prepare();
       const ModelSource source(options->model);
       const auto tokenizer = tokenizer_of(source);
       std::vector<int32_t> prompt;

@@ -39,6 +39,7 @@ int print_logprobs(const std::string& model, const std::string& tokens,
                    const DeviceArguments& arguments) {
   const auto sequences = read_sequences(tokens);
   const ModelSource source(model);
+  arguments.prepare();
   const auto device = arguments.make();
   // Floats are printed in the shortest form that reads back to the same bits.
   std::string text = "{\"logprobs\": [";

@@ -139,6 +139,7 @@ int plan_server(const ServeArguments& arguments) {
     print_json({{"model", model.path()},
                 {"device", kind},
                 {"tensor", arguments.device.tensor},
+                {"replicas", arguments.device.replicas},
                 {"precision", arguments.precision},
                 {"max_length", model.max_length()},
                 {"max_texts", memory.layout.max_sequences},
@@ -150,13 +151,14 @@ int plan_server(const ServeArguments& arguments) {
   }
   print_line(stdout, "{} on {} in {}: up to {} texts at a time, of up to {} tokens", model.path(),
              kind, arguments.precision, memory.layout.max_sequences, model.max_length());
-  print_line(stdout, "{}", engine_memory_text(memory));
+  print_line(stdout, "{}", engine_memory_text(memory, arguments.device.replicas));
   return kExitDone;
 }
 
 int serve(const ServeArguments& arguments) {
   const StopRequest stop;  // before any thread begins
   allow_many_files();
+  arguments.device.prepare();
   const ApiServerOptions options = options_of(arguments);
   if (options.api_keys.empty() && !is_loopback(options.http.address)) {
     log::warn("{} is open to other machines, and no key is asked for: --api-key-file FILE sets one",
@@ -166,7 +168,9 @@ int serve(const ServeArguments& arguments) {
   const auto model = server.model();
   print_line(stderr, "model \"{}\" of {}, {} tokens a text, {} on {}", model->name(), model->path(),
              model->max_length(), arguments.precision, server.device().kind());
-  print_line(stderr, "{}", engine_memory_text(model->memory(server.device().kernels())));
+  print_line(
+      stderr, "{}",
+      engine_memory_text(model->memory(server.device().kernels()), arguments.device.replicas));
   print_line(stderr, "serving on {}/v1", server.url());
   const int signal = stop.wait();
   print_line(stderr, "{}: answering what is under way, for {} s at most",
@@ -197,13 +201,13 @@ void add_serve_command(CLI::App& app, CommandContext& context) {
                    "tokens of a text, new ones included; default: all that the model is meant for")
       ->check(whole_number_from(1));
   command->add_option("--max-texts,--max-num-seqs", options->max_texts, "under way at a time, 64")
-      ->check(whole_number_from(1));
+      ->check(whole_number_from(1, 4096));
   command->add_option("--queue", options->queue, "texts that wait at most, 256; more get 429")
       ->check(whole_number_from(1));
   command
       ->add_option("--cache-gb", options->cache_gb,
-                   "of keys and values, 0.27; room for at least one text")
-      ->check(number_from(0.001));
+                   "of keys and values on each device, 0.27; room for at least one text")
+      ->check(number_between(0.001, 1e5));
   command
       ->add_option("--grace", options->grace_seconds,
                    "seconds for answers that are under way at SIGTERM, 30")

@@ -3,9 +3,32 @@
 #include <algorithm>
 
 #include "skein/backends/backend.h"
+#include "skein/base/error.h"
 #include "skein/base/machine/cores.h"
 
 namespace skein {
+
+void DeviceArguments::prepare() const {
+  const int64_t devices = tensor * replicas;
+  for (const Backend* backend : all_backends()) {
+    const bool is_chosen = kind == "auto" || kind == backend->kind;
+    if (devices > 1 && is_chosen && backend->expect_several_ranks != nullptr) {
+      backend->expect_several_ranks();
+    }
+  }
+  const Backend& backend = find_backend_to_plan(options().kind);
+  if (!backend.only_plans.empty()) {
+    fail(ErrorCode::kUsage,
+         "--device {}: this build has no kernels for it: install the CUDA 13 toolkit and run "
+         "`SKEIN_CUDA=ON scripts/build.sh`; --device cpu takes the CPU",
+         kind);
+  }
+  const int there = backend.num_devices();
+  if (!backend.has_own_memory || there >= devices) return;
+  fail(ErrorCode::kUsage, "--tensor {} and --replicas {} take {} devices, and there {} {}: {}",
+       tensor, replicas, devices, there == 1 ? "is" : "are", there,
+       "expected at most as many (CUDA_VISIBLE_DEVICES hides some)");
+}
 
 // Several on CPUs share the cores.
 DeviceOptions DeviceArguments::options(int64_t index) const {

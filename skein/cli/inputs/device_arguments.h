@@ -19,6 +19,9 @@ struct DeviceArguments {
   int64_t tensor = 1;    // devices that split the model
   int64_t replicas = 1;  // of the model, each on `tensor` devices
 
+  // Before anything else is asked of a device. Throws Error{kUsage} for more devices than there
+  // are.
+  void prepare() const;
   DeviceOptions options(int64_t index = 0) const;
   std::unique_ptr<Device> make(int64_t index = 0) const;
 };

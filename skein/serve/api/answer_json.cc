@@ -31,13 +31,17 @@ OrderedJson number_or_null(const std::optional<float>& number) {
   return number ? OrderedJson(*number) : OrderedJson(nullptr);
 }
 
+const std::string& shown_name(const AnsweredToken& token) {
+  return token.name.empty() ? token.text : token.name;
+}
+
 OrderedJson top_object(const AnsweredToken& token) {
   OrderedJson top = OrderedJson::object();
   const auto put = [&](const std::string& text, float logprob) {
     if (!top.contains(text) || top[text].get<float>() < logprob) top[text] = logprob;
   };
   for (const auto& [text, logprob] : token.top) put(text, logprob);
-  put(token.text, *token.logprob);
+  put(shown_name(token), *token.logprob);
   return top;
 }
 
@@ -50,7 +54,7 @@ OrderedJson completion_logprobs(const AnsweredText& text) {
   for (const AnsweredToken& token : text.tokens) {
     logprobs["text_offset"].push_back(offset);
     logprobs["token_logprobs"].push_back(number_or_null(token.logprob));
-    logprobs["tokens"].push_back(token.text);
+    logprobs["tokens"].push_back(shown_name(token));
     logprobs["top_logprobs"].push_back(token.logprob ? top_object(token) : OrderedJson(nullptr));
     offset += static_cast<int64_t>(utf8::num_characters(token.text));
   }

@@ -24,7 +24,8 @@ namespace skein {
 
 struct AnsweredToken {
   std::string text;
-  std::optional<float> logprob;                    // the first token of a text has none
+  std::string name = {};         // shown in place of the text, which offsets count; empty: the text
+  std::optional<float> logprob;  // the first token of a text has none
   std::vector<std::pair<std::string, float>> top;  // likeliest first; the token itself is not
                                                    // among them unless it is one of the likeliest
 };

@@ -62,7 +62,6 @@ void read_common(JsonFields& fields, GenerationRequest& request) {
   request.stop = fields.texts("stop", kMostStops);
   request.stop_token_ids = fields.token_ids("stop_token_ids", kMostStops);
   request.ignore_eos = fields.flag("ignore_eos").value_or(false);
-  request.tokens_as_ids = fields.flag("return_tokens_as_token_ids").value_or(false);
   request.is_streamed = fields.flag("stream").value_or(false);
   if (const Json* options = fields.find("stream_options")) {
     if (!request.is_streamed) {
@@ -115,6 +114,7 @@ CompletionRequest completion_request(const Json& body) {
   request.max_tokens = fields.whole("max_tokens", 0, kMostWhole).value_or(16);
   request.num_logprobs = fields.whole("logprobs", 0, kMostLogprobs);
   request.echo = fields.flag("echo").value_or(false);
+  request.tokens_as_ids = fields.flag("return_tokens_as_token_ids").value_or(false);
   request.add_special_tokens = fields.flag("add_special_tokens").value_or(true);
   read_common(fields, request);
   if (request.prompts.size() * static_cast<size_t>(request.n) > kMostPrompts) {
