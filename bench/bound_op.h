@@ -70,7 +70,7 @@ class BoundOp {
     for (const OpInput& input : op_case.inputs) {
       ids.push_back(kNoValue);
       if (input.shape.rank() == 0) continue;
-      ids.back() = graph.add_input(StoreRole::kInput, "in" + std::to_string(ids.size()),
+      ids.back() = graph.add_input(Role::kInput, "in" + std::to_string(ids.size()),
                                    TensorType::replicated(input.dtype, input.shape, graph.mesh()));
     }
     std::vector<std::string> names;

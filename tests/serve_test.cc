@@ -227,6 +227,7 @@ TEST_F(Serve, RefusesWhatItCannotAnswer) {
   refused(R"({"prompt": "a", "temperature": "hot"})", "expected a number from 0");
   refused(R"({"prompt": "a", "n": 0})", "n is 0");
   refused(R"({"prompt": "a", "stop": [1]})", "stop is 1: expected a list of strings");
+  refused(R"({"prompt": "a", "stop": ["b", ""]})", "expected texts that are not empty");
   refused(R"({"prompt": "a", "logit_bias": {"x": 1}})", "an object of token ids");
   refused(R"({"prompt": "a", "logit_bias": {"999": 1}})", "token id 999");
   refused(fmt::format(R"({{"prompt": [{}], "n": 128}})",

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -60,6 +61,9 @@ void read_common(JsonFields& fields, GenerationRequest& request) {
   request.model = fields.text("model").value_or("");
   request.n = fields.whole("n", 1, kMostTexts).value_or(1);
   request.stop = fields.texts("stop", kMostStops);
+  if (std::count(request.stop.begin(), request.stop.end(), "") > 0) {
+    fields.fail_at("stop", "texts that are not empty");
+  }
   request.stop_token_ids = fields.token_ids("stop_token_ids", kMostStops);
   request.ignore_eos = fields.flag("ignore_eos").value_or(false);
   request.is_streamed = fields.flag("stream").value_or(false);

@@ -72,7 +72,7 @@ class RequestParser::Beast final : public http::basic_parser<true> {
     if (was_head) head_bytes_ += static_cast<int64_t>(num_parsed);
     const int64_t num_waiting = is_header_done() ? 0 : std::ssize(bytes.substr(num_parsed));
     // Beast has its limit for what it has not taken yet, but takes the head line by line.
-    if (was_head && head_bytes_ + num_waiting > header_bytes_) refuse_long_line();
+    if (was_head && head_bytes_ + num_waiting > header_bytes_) refuse_long_head();
     if (was_head && is_folded(bytes.substr(0, num_parsed))) {
       refuse(400, "a header is folded over several lines");
     }
@@ -86,11 +86,13 @@ class RequestParser::Beast final : public http::basic_parser<true> {
     problem = std::move(message);
   }
 
+  void refuse_long_head() {
+    refuse(431,
+           fmt::format("the request line and the headers have more than {} bytes", header_bytes_));
+  }
+
   void refuse_long_line() {
-    if (!is_header_done()) {
-      return refuse(431, fmt::format("the request line and the headers have more than {} bytes",
-                                     header_bytes_));
-    }
+    if (!is_header_done()) return refuse_long_head();
     refuse(400, fmt::format(
                     "a chunk's size with its extensions, or the trailers, have more than {} bytes",
                     header_bytes_));

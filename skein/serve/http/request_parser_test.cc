@@ -186,6 +186,17 @@ TEST(RequestParser, LimitsTheSumOfAHeadThatComesLineByLine) {
   EXPECT_LT(num_lines, 30);
 }
 
+// Also of one whose end is there: it is the head that is long, not a chunk.
+TEST(RequestParser, LimitsTheSumOfAWholeHead) {
+  std::string head = "GET / HTTP/1.1\r\nHost: a\r\n";
+  for (int i = 0; i < 40; ++i) head += "X: 1234567890\r\n";
+  for (const size_t piece : {7, 100, 10000}) {
+    const RequestParser parser = parsed(head + "\r\n", piece);
+    EXPECT_EQ(parser.problem_status(), 431) << piece;
+    EXPECT_NE(parser.problem().find("the request line and the headers"), std::string::npos);
+  }
+}
+
 TEST(RequestParser, LimitsEmptyLinesBeforeARequest) {
   std::string lines;
   for (int i = 0; i < 100; ++i) lines += "\r\n";
