@@ -54,7 +54,7 @@ cp scripts/gpu_results.py scripts/gpu_start.py scripts/within.py "$stage/scripts
 cp configs/llama2-7b-h200.toml "$stage/configs/"
 cp configs/models/llama2-7b.json "$stage/configs/models/"
 cp LICENSE "$stage/"
-git describe --always --dirty --abbrev=40 > "$stage/COMMIT" 2>/dev/null || echo unknown > "$stage/COMMIT"
+git describe --always --dirty --exclude='*' --abbrev=40 > "$stage/COMMIT" 2>/dev/null || echo unknown > "$stage/COMMIT"
 find "$stage/build" -type f -exec objdump -T {} + 2>/dev/null | grep -oP 'GLIBC_\K2\.[0-9.]+' |
   sort -uV | tail -n 1 > "$stage/GLIBC"
 

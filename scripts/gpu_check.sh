@@ -270,7 +270,7 @@ say "results    $results"
 { timeout 20 nvidia-smi; uname -a; free -g; nproc; } >> "$log" 2>&1
 
 # ---- what is known of the machine ----
-commit=$(cat COMMIT 2>/dev/null || git describe --always --dirty --abbrev=40 2>/dev/null)
+commit=$(cat COMMIT 2>/dev/null || git describe --always --dirty --exclude='*' --abbrev=40 2>/dev/null)
 cuda=$(timeout 20 nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: \([0-9.]*\).*/\1/p')
 gpu=$(ask_gpu name,memory.total,clocks.max.sm,clocks.max.mem,power.limit)
 # Of a disk that has not read it yet, PyTorch takes its time.
