@@ -55,7 +55,10 @@ job_clang() {
   unit_tests clang -DCMAKE_CXX_COMPILER="clang++-$version"
 }
 # Arrow and SentencePiece are not built with the sanitizer: containers that cross over would be reported.
-job_asan() { ASAN_OPTIONS=${ASAN_OPTIONS:-detect_container_overflow=0} unit_tests asan; }
+job_asan() {
+  ASAN_OPTIONS=${ASAN_OPTIONS:-detect_container_overflow=0} \
+    LSAN_OPTIONS=${LSAN_OPTIONS:-suppressions=$PWD/cmake/leaks_of_libraries.supp} unit_tests asan
+}
 job_debian12() { scripts/check_distribution.sh bookworm --user --tests .; }
 job_debian13() { scripts/check_distribution.sh trixie --user --tests .; }
 

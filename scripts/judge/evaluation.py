@@ -118,12 +118,19 @@ def is_close_call(sample):
     return len(best) > 1 and best[0] - best[1] < 1e-3
 
 
+# Scores of answers are equal; a sum of log-probabilities, of `perplexity`, is so to rounding.
+def agrees(theirs, ours):
+    if isinstance(theirs, float) and theirs not in (0.0, 1.0):
+        return abs(theirs - ours) <= 1e-4
+    return theirs == ours
+
+
 def differs(theirs, ours):
     for key in ("doc_hash", "prompt_hash", "target_hash"):
         if theirs[key] != ours[key]:
             return key
     for metric in theirs["metrics"]:
-        if not isinstance(theirs[metric], tuple) and theirs[metric] != ours[metric]:
+        if not isinstance(theirs[metric], tuple) and not agrees(theirs[metric], ours[metric]):
             return metric
     if not isinstance(theirs["resps"][0][0], (tuple, float)) and theirs["resps"][0][0] != ours["resps"][0][0]:
         return "resps"

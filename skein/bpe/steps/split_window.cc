@@ -127,10 +127,11 @@ uint64_t word_starts(const char* bytes) {
   starts |= first_signs | starts_of_digits(kKind, window.digits, window.blanks);
   // Of white space at the end only the beginning is certain.
   const int run = std::countl_one(window.spaces << (64 - window.size));
-  if (run > 0) {
+  if (run == window.size) {
+    starts = 1;
+  } else if (run > 0) {
     const uint64_t last = spaces & ~up_to(window.size - run - 1);
     starts &= up_to(last == 0 ? window.size - run - 1 : std::countr_zero(last));
-    if (run == window.size) starts = 1;
   }
   const uint64_t apostrophes = window.apostrophes & first_signs & before(letters);
   if (apostrophes != 0) {

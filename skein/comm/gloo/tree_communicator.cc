@@ -131,7 +131,8 @@ void TreeCommunicator::all_gather(const Collective& collective) {
   for (const CollectivePart& part : collective.parts) {
     const auto own = share_of(collective, part, size(), rank());
     std::vector<char> mine(static_cast<size_t>(padded(part.share * size_of(collective.dtype))));
-    std::memcpy(mine.data(), part.input, static_cast<size_t>(own.bytes));
+    // A rank may have nothing, and no place for it.
+    std::copy_n(static_cast<const char*>(part.input), own.bytes, mine.data());
     const size_t stride = mine.size();
     const std::vector<char> all = gather(collective, std::move(mine));
     for (int peer = 0; peer < size(); ++peer) {
