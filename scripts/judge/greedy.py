@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares greedy texts of `skein serve` with those of transformers: 200 prompts of each of eight small models.
 
-    scripts/judge/greedy.py FOLDER [--skein build/skein] [--prompts 200] [--tokens 64]
+    scripts/judge/greedy.py FOLDER [--skein build/skein] [--prompts 200] [--tokens 64] [--models llama,qwen3]
     scripts/judge.sh greedy                               fetches torch and transformers first
 
 FOLDER gets the models: five that are trained here on the pages of this checkout (a Llama, one with a tied embedding, a
@@ -38,7 +38,8 @@ LLAMA3_ROPE = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "hi
 MODELS = {
     "llama": ("llama", {"tie_word_embeddings": False}, 250),
     "llama-tied": ("llama", {"tie_word_embeddings": True, "attention_bias": True}, 250),
-    "mistral": ("mistral", {"tie_word_embeddings": False, "sliding_window": None}, 250),
+    "mistral": ("mistral", {"tie_word_embeddings": False, "sliding_window": None, "head_dim": 40,
+                            "num_key_value_heads": 4}, 250),
     "qwen2": ("qwen2", {"tie_word_embeddings": True}, 250),
     "qwen3": ("qwen3", {"tie_word_embeddings": True, "head_dim": 48}, 250),
     "random-llama3": ("llama", {"rope_parameters": {**LLAMA3_ROPE, "rope_theta": 5e5}, "head_dim": 64}, 0),
@@ -146,6 +147,7 @@ def main():
     parser.add_argument("--skein", default=str(ROOT / "build/skein"))
     parser.add_argument("--prompts", type=int, default=200)
     parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--models", default=",".join(MODELS))
     options = parser.parse_args()
     transformers.logging.set_verbosity_error()
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -154,7 +156,8 @@ def main():
     prompts = prompts_of(folder, options.prompts, 200)
     failed = False
     trained_compared = trained_near = 0
-    for name, (_, _, steps) in MODELS.items():
+    for name in options.models.split(","):
+        steps = MODELS[name][2]
         model = make_model(options.skein, folder, name)
         answers = served(options.skein, model, prompts, options.tokens)
         compared, near, worst, problems = compare(model, prompts, answers, options.tokens)
