@@ -120,13 +120,14 @@ def served(skein, model, prompts, tokens):
 
 def compare(model, prompts, answers, tokens):
     theirs = transformers.AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32).eval()
+    theirs.generation_config.eos_token_id = None  # no token ends a text; min_new_tokens would forbid that one
     compared = near = 0
     worst = 0.0
     problems = []
     for number, (prompt, (ids, logprobs)) in enumerate(zip(prompts, answers, strict=True)):
         with torch.inference_mode():
-            made = theirs.generate(input_ids=torch.tensor([prompt]), max_new_tokens=tokens, min_new_tokens=tokens,
-                                   do_sample=False, use_cache=True, output_logits=True, return_dict_in_generate=True)
+            made = theirs.generate(input_ids=torch.tensor([prompt]), max_new_tokens=tokens, do_sample=False,
+                                   use_cache=True, output_logits=True, return_dict_in_generate=True)
         for place, logits in enumerate(made.logits):
             scores = torch.log_softmax(logits[0].double(), -1)
             best = torch.topk(scores, 2)
