@@ -236,6 +236,20 @@ TEST_P(Engine, SaysWhatCannotSplitTheModel) {
               HasSubstr("no second device"));
 }
 
+// Nobody has to meet.
+TEST_P(Engine, OfOneRankNeedsNoTemporaryFolder) {
+  const char* before = std::getenv("TMPDIR");
+  const std::string kept = before == nullptr ? "" : before;
+  setenv("TMPDIR", "/nonexistent", 1);
+  EngineOptions options{.compute_dtype = GetParam(), .max_positions = 50, .max_sequences = 2};
+  EXPECT_EQ(test::error_of([&] { TextEngine(source_, *device_, options); }), "");
+  options.tensor = 2;
+  options.make_device = [](int64_t) { return make_device({.kind = "cpu", .threads = 1}); };
+  EXPECT_THAT(test::error_of([&] { TextEngine(source_, *device_, options); }),
+              HasSubstr("cannot make the folder"));
+  before == nullptr ? unsetenv("TMPDIR") : setenv("TMPDIR", kept.c_str(), 1);
+}
+
 class CountingDevice : public CpuDevice {
  public:
   CountingDevice() : CpuDevice(1, find_backend("cpu").kernels()) {}

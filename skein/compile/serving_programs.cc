@@ -10,11 +10,7 @@
 #include "skein/base/text/units.h"
 #include "skein/compile/forward_graph.h"
 #include "skein/model/placement.h"
-#include "skein/passes/fuse_residual.h"
 #include "skein/passes/memory/plan_memory.h"
-#include "skein/passes/parallel/shard.h"
-#include "skein/passes/pass.h"
-#include "skein/passes/simplify.h"
 
 namespace skein {
 
@@ -43,8 +39,7 @@ namespace {
 
 // The embedding and the head are whole: logits that are split by tokens of the vocabulary would
 // have to be gathered.
-std::function<std::optional<Placements>(const Value&)> placements(const DecoderConfig& model,
-                                                                  const Mesh& mesh) {
+ShardPlan shard_plan(const DecoderConfig& model, const Mesh& mesh) {
   const auto of_training = decoder_placements(model, mesh);
   const Placements whole(static_cast<size_t>(mesh.num_axes()), Placement::replicated());
   std::set<std::string, std::less<>> vocabulary;
@@ -55,28 +50,14 @@ std::function<std::optional<Placements>(const Value&)> placements(const DecoderC
   for (const char* axis : {"tp", "kv"}) {
     if (mesh.find(axis) >= 0) heads[static_cast<size_t>(mesh.find(axis))] = Placement::sharded(1);
   }
-  return [=](const Value& value) -> std::optional<Placements> {
+  ShardPlan plan;
+  plan.place = [=](const Value& value) -> std::optional<Placements> {
     if (value.role == Role::kCache) return heads;
     if (vocabulary.contains(value.name)) return whole;
     return of_training(value);
   };
-}
-
-Graph serving_graph(const DecoderConfig& model, const DecoderOptions& options, const Mesh& mesh) {
-  if (mesh.num_ranks() == 1) return forward_graph(model, options);
-  Graph graph(mesh);
-  ShardPlan plan{.place = placements(model, mesh)};
   for (const std::string& axis : tensor_axes(mesh)) plan.whole_rows.insert(axis);
-  const std::vector<Pass> passes = {
-      {"build_decoder", "writes the forward pass down, over whole tensors",
-       [&](Graph& g) { build_decoder(g, model, options); }},
-      {"shard", "places tensors on the ranks; says what moves",
-       [&](Graph& g) { g = shard(g, plan); }},
-      {"simplify", "drops what one rank has not to do", simplify},
-      {"fuse_residual", "has norms add what they follow", fuse_residual},
-  };
-  run_passes(passes, graph);
-  return graph;
+  return plan;
 }
 
 }  // namespace
@@ -94,6 +75,7 @@ ProgramSet serving_programs(const DecoderConfig& model, DType compute_dtype,
                    .page_size = layout.page_size,
                    .num_sequences = layout.max_sequences,
                    .pages_a_sequence = layout.pages_of(layout.max_positions)};
+  const ShardPlan plan = shard_plan(model, layout.mesh);
   std::deque<Graph> graphs;
   std::vector<GraphToPlan> to_plan;
   std::vector<int64_t> counts = layout.token_counts();
@@ -101,7 +83,7 @@ ProgramSet serving_programs(const DecoderConfig& model, DType compute_dtype,
   for (const int64_t num_tokens : counts) {
     options.sequence_length = num_tokens;
     options.cache.head_rows = layout.head_rows(num_tokens);
-    const Graph& graph = graphs.emplace_back(serving_graph(model, options, layout.mesh));
+    const Graph& graph = graphs.emplace_back(forward_graph(model, options, layout.mesh, plan));
     to_plan.push_back({&graph, read_program(num_tokens), "", ""});
   }
   return plan_memory(to_plan, kernels, rank);

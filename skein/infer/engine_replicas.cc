@@ -60,7 +60,7 @@ void EngineReplicas::run(std::vector<TextRequest> requests,
         if (member == 0 && after_step) after_step();
       }
     } catch (...) {
-      has_one_failed = true;  // the others need not go on
+      has_one_failed = true;  // which ends the other engines too
       throw;
     }
   });

@@ -1,18 +1,16 @@
 #include "skein/infer/serving_ranks.h"
 
-#include <filesystem>
 #include <optional>
 #include <vector>
 
 #include "skein/backends/backend.h"
-#include "skein/base/error.h"
+#include "skein/base/files/temporary_folder.h"
 #include "skein/infer/thread_team.h"
 #include "skein/store/job_secret.h"
 #include "skein/weights/init_source.h"
 #include "skein/weights/initialize.h"
 
 namespace skein {
-
 namespace {
 
 // What a rank has. Made in all ranks at once.
@@ -57,27 +55,6 @@ class ServingRank {
   Executor executor_;
 };
 
-// Goes away with all that is in it.
-class MeetingFolder {
- public:
-  MeetingFolder() : path_((std::filesystem::temp_directory_path() / "skein-XXXXXX").string()) {
-    if (::mkdtemp(path_.data()) == nullptr) {
-      fail(ErrorCode::kIo, "cannot make the folder {}, in which ranks meet: {}", path_,
-           errno_text(errno));
-    }
-  }
-  ~MeetingFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  MeetingFolder(const MeetingFolder&) = delete;
-  MeetingFolder& operator=(const MeetingFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 }  // namespace
 
 // What the ranks have, which goes away on their threads.
@@ -94,7 +71,8 @@ struct ServingRanks::Team {
     std::unique_ptr<Device> device;  // of rank 0 the caller's
     std::unique_ptr<ServingRank> made;
   };
-  const MeetingFolder meeting;  // connections of large worlds are made when they are needed
+  // Of several ranks; connections of large worlds are made when they are needed.
+  std::optional<TemporaryFolder> meeting;
   std::vector<Rank> ranks;
   ThreadTeam threads;
 };
@@ -116,12 +94,13 @@ ServingRanks::ServingRanks(const ModelSource& source, Device& first, const Servi
   team_->threads.run([&](int64_t rank) {
     if (rank > 0) rank_of(rank).device = options.make_device(rank);
   });
+  team_->meeting.emplace("ranks");
   const auto secret = std::make_shared<const JobSecret>(random_bytes(32), "this process");
   team_->threads.run([&](int64_t rank) {
     Device& device = rank == 0 ? first : *rank_of(rank).device;
     rank_of(rank).made = make(device, WorldOptions{.rank = static_cast<int>(rank),
                                                    .size = static_cast<int>(size),
-                                                   .rendezvous = team_->meeting.path(),
+                                                   .rendezvous = team_->meeting->path(),
                                                    .secret = secret});
   });
 }

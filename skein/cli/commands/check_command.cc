@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "skein/base/exception.h"
+#include "skein/base/files/temporary_folder.h"
 #include "skein/cli/commands/commands.h"
 #include "skein/cli/shared/print.h"
 #include "skein/config/length.h"
@@ -30,26 +31,6 @@ struct CheckOptions {
   ConfigOptions config;
   std::string meet;  // the folder in which ranks find each other
   bool json = false, is_short = false;
-};
-
-// A folder that goes away again; of another process, where `path` is given.
-class MeetingFolder {
- public:
-  MeetingFolder() : path_((fs::temp_directory_path() / "skein-check-XXXXXX").string()) {
-    if (::mkdtemp(path_.data()) == nullptr) {
-      fail(ErrorCode::kIo, "cannot make the folder {}: {}", path_, errno_text(errno));
-    }
-  }
-  ~MeetingFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  MeetingFolder(const MeetingFolder&) = delete;
-  MeetingFolder& operator=(const MeetingFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
 };
 
 // 1 where one of them died; its place in the world ends the others.
@@ -161,7 +142,7 @@ int check_command(const CheckOptions& options) {
     return code;
   }
   if (config && config->launch.workers > 1) {
-    const MeetingFolder meet;
+    const TemporaryFolder meet("check");
     return start_ranks(options, *config, meet.path(), {});
   }
   return tell_as_rank(config, {}, "", options.json);
