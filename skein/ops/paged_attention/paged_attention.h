@@ -33,7 +33,10 @@
 // Backward      none
 // Cost          4 * D flops a position and query head, of a context of M * P / 2
 // Placement     heads split: S1 S1 S1 S1 S1 R R R -> S1 S1 S1
-// Errors        kInvalid: shapes that do not match the attrs, a placement that splits a head
+//               fewer kv heads than ranks: S1 R R R R R R R -> S1 R R; each rank holds the one kv
+//               head that its query heads read, so the global k has one head to a rank's copy
+// Errors        kInvalid: shapes that do not match the attrs, a placement that splits a head, more
+//               than one kv head on a rank under the second placement
 // Source        Kwon et al., "PagedAttention", arXiv:2309.06180; Dao, arXiv:2307.08691
 #pragma once
 

@@ -59,16 +59,26 @@ TEST(PagedAttentionRules, PlacesHeads) {
   EXPECT_EQ(infer(use), (std::vector<std::string>{"S1", "S1", "S1"}));
 }
 
+// Each rank holds the one key-value head that its query heads read.
+TEST(PagedAttentionRules, RepeatsOneKeyValueHead) {
+  Use use;
+  use.attrs.kv_heads = 1;
+  use.k = use.v = {6, 8};
+  use.keys = use.values = {6, 128};
+  use.placements[0] = "S1";
+  EXPECT_EQ(infer(use), (std::vector<std::string>{"S1", "R", "R"}));
+}
+
 TEST(PagedAttentionRules, RefusesOtherPlacements) {
   using Placed = std::array<std::string, 8>;
   for (const Placed& placed : {Placed{"S0", "S0", "S0", "R", "R", "S0", "S0", "R"},
                                Placed{"S1", "S1", "S1", "R", "R", "R", "R", "R"},
                                Placed{"S1", "S1", "S1", "S0", "S0", "R", "R", "R"},
-                               Placed{"S1", "R", "R", "R", "R", "R", "R", "R"},
                                Placed{"P", "S1", "S1", "S1", "S1", "R", "R", "R"},
                                Placed{"R", "R", "R", "R", "R", "R", "R", "S0"}}) {
     expect_refused([&](Use& use) { use.placements = placed; }, "no placement rule");
   }
+  expect_refused([](Use& use) { use.placements[0] = "S1"; }, "should hold one kv head, not 2");
   expect_refused(
       [](Use& use) {
         use.placements = {"S1", "S1", "S1", "S1", "S1", "R", "R", "R"};
