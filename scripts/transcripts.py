@@ -146,11 +146,11 @@ LLAMA3_8B = "configs/llama3-8b-h100.toml"
 @maker(repeatable=True)
 def llama3_8b_plan():
     """Whether it fits, how long it takes, and its disk."""
-    shown = re.compile(r"  on device|  (device|host) memory:|Predicted|The run|  (time|disk|param_norm) ")
+    shown = re.compile(r"  on device|  (device|host) memory:|Predicted|The run|  (peaks|time|disk|param_norm) ")
     lines = run(SKEIN, "plan", LLAMA3_8B).splitlines()
     lines = [line for line in lines if shown.match(line)]
-    begin = next(i for i, line in enumerate(lines) if line.startswith("Predicted"))
-    return "\n```\n" + "\n".join([*lines[:begin], "", lines[begin], "", *lines[begin + 1:]]) + "\n```\n\n"
+    text = "\n".join(lines).replace("\nPredicted", "\n\nPredicted").replace("\nThe run", "\n\nThe run")
+    return f"\n```\n{text}\n```\n\n"
 
 
 @maker(repeatable=True)

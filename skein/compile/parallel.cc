@@ -4,6 +4,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/text/divisors.h"
+#include "skein/base/text/units.h"
 #include "skein/config/batches.h"
 #include "skein/config/node_range.h"
 #include "skein/model/placement.h"
@@ -22,10 +23,10 @@ int64_t data_degree(const ParallelConfig& parallel, int64_t num_ranks) {
       (parallel.data > 0 && parallel.data * per_replica != num_ranks)) {
     const std::string data = parallel.data > 0 ? fmt::format("data {} x ", parallel.data) : "";
     fail(ErrorCode::kUsage,
-         "[parallel] asks for {}pipeline {} x context {} x tensor {} and there {} {} worker{}: "
+         "[parallel] asks for {}pipeline {} x context {} x tensor {} and there {} {}: "
          "expected {} (launch.workers, or --ranks of a plan), or other degrees",
          data, parallel.pipeline, parallel.context, parallel.tensor, num_ranks == 1 ? "is" : "are",
-         num_ranks, num_ranks == 1 ? "" : "s",
+         counted(num_ranks, "worker"),
          parallel.data > 0 ? fmt::format("{}", parallel.data * per_replica)
                            : multiples_near(num_ranks, per_replica));
   }
@@ -172,12 +173,12 @@ std::string idle_zero(const Config& config, const ParallelLayout& layout) {
   }
   const int64_t micro_batches = config.batch.global_sequences / layout.reduction_width *
                                 layout.shares().most() / config.batch.micro_sequences;
-  if (layout.zero > 2 || micro_batches == 1) return "";
+  if (micro_batches == 1) return "";
   return fmt::format(
-      "parallel.zero = 2 does what 1 does: a rank has {} micro-batches a step, whose gradients are "
-      "added up before they are split: larger micro-batches or more data ranks leave one, 3 splits "
-      "the weights",
-      micro_batches);
+      "parallel.zero = {}: a rank has {} micro-batches a step, whose gradients are added up before "
+      "they are split: larger micro-batches or more data ranks leave one{}",
+      layout.zero == 2 ? "2 does what 1 does" : "3 leaves gradients whole", micro_batches,
+      layout.zero == 2 ? ", 3 splits the weights" : "");
 }
 
 std::string idle_pairs(const Config& config, const ParallelLayout& layout) {

@@ -260,8 +260,8 @@ std::vector<ConfigField> make_fields() {
       {"parallel", "sequence", at<&C::parallel, &Parallel::sequence>,
        "between the products of a layer, activations are sharded by token over the tensor axis"},
       {"parallel", "zero", at<&C::parallel, &Parallel::zero>,
-       "sharded over data and context ranks: 0 nothing, 1 optimizer state, 2 and gradients, where "
-       "a rank runs one micro-batch a step, 3 and weights",
+       "sharded over data and context ranks: 0 nothing, 1 optimizer state, 2 and gradients, 3 and "
+       "weights; gradients only where a rank runs one micro-batch a step",
        between(0, 3)},
       {"parallel", "kv_replication", at<&C::parallel, &Parallel::kv_replication>,
        "tensor ranks that share a key-value head; 0: as needed", between(0, kMaxCount)},

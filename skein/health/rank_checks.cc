@@ -60,8 +60,8 @@ Check product(Device& device, DType dtype, int64_t size, double seconds) {
 CheckResult check_free_memory(const Plan& plan) {
   const MemoryFit& fit = tightest(plan.memory);
   CheckResult result;
-  result.found = fmt::format("{} of {} for {} {}: {}", format_bytes(fit.available_bytes),
-                             fit.memory, fit.ranks, fit.ranks == 1 ? "rank" : "ranks", fit.limit);
+  result.found = fmt::format("{} of {} for {}: {}", format_bytes(fit.available_bytes), fit.memory,
+                             counted(fit.ranks, "rank"), fit.limit);
   if (fit.fits()) return result;
   result.health = Health::kSick;
   result.expected = format_bytes(fit.needed_bytes);

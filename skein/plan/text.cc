@@ -138,6 +138,7 @@ std::string speed_text(const Plan& plan) {
         "  products of 8-bit operands are counted at the rate of bf16: the hardware's file has "
         "no fp8.flops_per_s\n";
   }
+  if (!plan.hardware.note.empty()) text += fmt::format("  {}\n", visible_line(plan.hardware.note));
   if (plan.ranks() > 1) text += exchange_text(plan);
   if (const std::string told = unequal_shares(plan.layout); !told.empty()) {
     text += fmt::format("  {}\n", told);
@@ -183,8 +184,9 @@ std::string evaluations_text(const std::vector<PlannedEvaluation>& evaluations) 
       continue;
     }
     text += fmt::format(
-        "  evaluation   {} {}: {} texts in {} rows, {} each time, {} in all\n", planned.tasks, when,
-        planned.num_texts, planned.num_rows, format_short_duration(planned.seconds_each),
+        "  evaluation   {} {}: {} in {}, {} each time, {} in all\n", planned.tasks, when,
+        counted(planned.num_texts, "text"), counted(planned.num_rows, "row"),
+        format_short_duration(planned.seconds_each),
         format_short_duration(planned.seconds_each * static_cast<double>(planned.times)));
   }
   return text;
@@ -192,15 +194,14 @@ std::string evaluations_text(const std::vector<PlannedEvaluation>& evaluations) 
 
 std::string run_text(const RunTotals& run) {
   std::string text =
-      fmt::format("\nThe run: {} step{} of {} tokens, {} tokens in all\n", run.steps,
-                  run.steps == 1 ? "" : "s", format_count(static_cast<double>(run.tokens_per_step)),
+      fmt::format("\nThe run: {} of {} tokens, {} tokens in all\n", counted(run.steps, "step"),
+                  format_count(static_cast<double>(run.tokens_per_step)),
                   format_count(static_cast<double>(run.tokens)));
   text += fmt::format("  time         {}, beside saving and validating\n",
                       format_short_duration(run.seconds));
-  text += fmt::format("  disk         {}: {} checkpoint{} of {} at once, {} of them for good\n",
-                      format_bytes(run.disk_bytes), run.num_checkpoints,
-                      run.num_checkpoints == 1 ? "" : "s", format_bytes(run.checkpoint_bytes),
-                      run.num_permanent);
+  text += fmt::format("  disk         {}: {} of {} at once, {} of them for good\n",
+                      format_bytes(run.disk_bytes), counted(run.num_checkpoints, "checkpoint"),
+                      format_bytes(run.checkpoint_bytes), run.num_permanent);
   if (run.initial_param_norm > 0) {
     text += fmt::format("  param_norm   about {:.4g} at the first step\n", run.initial_param_norm);
   }
@@ -247,10 +248,9 @@ OrderedJson plan_to_json(const Plan& plan, const std::optional<StagePlan>& of_ra
 }
 
 std::string plan_to_text(const Plan& plan) {
-  const int64_t ranks = plan.ranks();
-  std::string text = fmt::format("{} parameters on {} rank{}: {}{}\n\n",
-                                 format_count(static_cast<double>(plan.num_parameters)), ranks,
-                                 ranks == 1 ? "" : "s", plan.layout.mesh.to_string(),
+  std::string text = fmt::format("{} parameters on {}: {}{}\n\n",
+                                 format_count(static_cast<double>(plan.num_parameters)),
+                                 counted(plan.ranks(), "rank"), plan.layout.mesh.to_string(),
                                  plan.in_pairs ? ", micro-batches in pairs" : "");
   text += memory_text(plan);
   if (plan.stages.size() > 1) text += stages_text(plan);

@@ -35,6 +35,7 @@ struct HardwareKey {
 std::vector<HardwareKey> fields_of(Hardware& h) {
   return {
       {"", "name", &h.name},
+      {"", "note", &h.note, AllowedNumbers::kPositive, true},
       {"", "devices_per_node", &h.devices_per_node},
       {"", "concurrent_devices", &h.concurrent_devices, AllowedNumbers::kPositive, true},
       {"", "host_memory_bytes", &h.host_memory_bytes, AllowedNumbers::kPositive, true},
@@ -268,7 +269,8 @@ std::string hardware_text(const Hardware& hardware) {
     const bool no_link = (field.section == "inter_node" && copy.inter_node.bytes_per_s == 0) ||
                          (field.section == "intra_node" && copy.intra_node.bytes_per_s == 0);
     // Keys with their default value are left out.
-    const bool unsaid = (field.key == "concurrent_devices" && copy.concurrent_devices == 0) ||
+    const bool unsaid = (field.key == "note" && copy.note.empty()) ||
+                        (field.key == "concurrent_devices" && copy.concurrent_devices == 0) ||
                         (field.key == "kind" && copy.device_kind.empty()) ||
                         (field.section == "fp8" && copy.fp8_flops_per_s == 0) ||
                         (field.key == "host_memory_bytes" && copy.host_memory_bytes == 0) ||

@@ -35,6 +35,7 @@ struct Link {
 
 struct Hardware {
   std::string name;
+  std::string note;  // where the numbers come from, for people; "": not said
   int64_t devices_per_node = 1;
   // Devices of a node that compute at full rate at once; the others take turns, like more workers
   // than cores. 0: all of them.

@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 Hardware example() {
   Hardware h;
   h.name = "a \"node\" \\ with\ttabs, \x7f and é";
+  h.note = "assumed";
   h.devices_per_node = 4;
   h.memory_bytes = 123456789012345;
   h.memory_bytes_per_s = 1.0 / 3 * 1e10;

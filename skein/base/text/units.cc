@@ -49,4 +49,9 @@ std::string format_short_duration(double seconds) {
   return fmt::format("{:.{}f} {}", value, digits, is_ms ? "ms" : "us");
 }
 
+std::string counted(int64_t count, std::string_view noun, std::string_view plural) {
+  if (count == 1) return fmt::format("1 {}", noun);
+  return plural.empty() ? fmt::format("{} {}s", count, noun) : fmt::format("{} {}", count, plural);
+}
+
 }  // namespace skein

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace skein {
 
@@ -11,6 +12,8 @@ std::string format_count(double count);       // "1.23 M", "42 k", "317"
 std::string format_duration(double seconds);  // "3.2 s", "4 min 05 s", "2 h 13 min"
 // The same, with three digits for short durations: "9.52 ms", "38.1 us".
 std::string format_short_duration(double seconds);
+// "1 file", "2 files"; of nouns whose plural has another ending, it is given.
+std::string counted(int64_t count, std::string_view noun, std::string_view plural = {});
 
 // Rounds up to a multiple.
 constexpr int64_t round_up(int64_t value, int64_t multiple) {

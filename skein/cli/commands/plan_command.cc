@@ -26,6 +26,7 @@
 #include "skein/plan/passes.h"
 #include "skein/plan/plan.h"
 #include "skein/schedule/timeline.h"
+#include "skein/train/start/disk_check.h"
 #include "skein/weights/init_source.h"
 
 namespace skein {
@@ -219,6 +220,11 @@ int run_plan(const PlanOptions& options) {
   if (options.search) return run_search(request, options.search_seconds, options.json);
   Plan plan = make_plan(request);
   plan.evaluations = plan_evaluations(config, plan.step.step_seconds);
+  if (!hardware) {  // the run would be on this machine
+    if (const std::string lack = lack_of_disk(config, plan.run.checkpoint_bytes); !lack.empty()) {
+      print_line(stderr, "{}", lack);
+    }
+  }
   if (options.goodput) {
     run_goodput(planned_scenario(options.simulated, config, plan), options.json);
     return kExitDone;

@@ -52,8 +52,9 @@ void write_page(const ReportOptions& options, const ComparedRuns& runs,
                 std::vector<OrderedJson> pages) {
   const std::string page = report_page(runs, std::move(pages), unix_time());
   write_file_atomic(options.html, page);
-  print_line(stderr, "{}: {} run{}, {}", options.html, runs.list.size(),
-             runs.list.size() == 1 ? "" : "s", format_bytes(static_cast<int64_t>(page.size())));
+  print_line(stderr, "{}: {}, {}", options.html,
+             counted(static_cast<int64_t>(runs.list.size()), "run"),
+             format_bytes(static_cast<int64_t>(page.size())));
 }
 
 int compare(const ReportOptions& options) {

@@ -77,11 +77,11 @@ int print_corpus_score(const ScoreQuestion& question, bool json) {
   }
   fmt::print(
       "loss {:.4f}, perplexity {:.4g}, {:.4f} bits per byte\n"
-      "{} tokens scored of {}, {} bytes, {} document{} of {}\n"
+      "{} tokens scored of {}, {} bytes, {} of {}\n"
       "{} in rows of {} tokens{}, computed in {} in {}\n",
       score.loss, score.perplexity(), score.bits_per_byte(), score.num_labels, score.num_tokens,
-      score.num_bytes, score.num_documents, score.num_documents == 1 ? "" : "s",
-      question.corpus.string(), score.model, score.sequence_length,
+      score.num_bytes, counted(score.num_documents, "document"), question.corpus.string(),
+      score.model, score.sequence_length,
       score.document_mask ? ", documents masked from each other" : "", score.precision,
       format_duration(score.seconds));
   return kExitDone;

@@ -114,8 +114,8 @@ int64_t chosen_document(const Corpus& corpus, const ShowOptions& options) {
          corpus.path().string(), corpus.num_bytes(), corpus.num_bytes() - 1);
   }
   if (options.document >= corpus.num_documents()) {
-    fail(ErrorCode::kUsage, "{} holds {} documents: expected --document 0 to {}",
-         corpus.path().string(), corpus.num_documents(), corpus.num_documents() - 1);
+    fail(ErrorCode::kUsage, "{} holds {}: expected --document 0 to {}", corpus.path().string(),
+         counted(corpus.num_documents(), "document"), corpus.num_documents() - 1);
   }
   return options.document;
 }

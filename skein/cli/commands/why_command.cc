@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "skein/base/text/json_text.h"
+#include "skein/base/text/units.h"
 #include "skein/base/text/visible_text.h"
 #include "skein/cli/commands/commands.h"
 #include "skein/cli/shared/print.h"
@@ -61,14 +62,33 @@ OrderedJson answer_json(const StepAnswer& answer, size_t top) {
           {"documents", std::move(documents)}};
 }
 
+// Where the loss is not finite: do the documents break it, or the weights? "" where it is finite.
+std::string broken_loss_verdict(const StepAnswer& answer) {
+  if (std::isfinite(answer.loss)) return "";
+  const auto all = static_cast<int64_t>(answer.documents.size());
+  const int64_t broken =
+      std::ranges::count_if(answer.documents, [](const DocumentEffect& document) {
+        return document.num_labels > 0 && !std::isfinite(document.loss);
+      });
+  if (broken < all) {
+    return fmt::format("{} of {} have a loss that is not finite with these weights: {}", broken,
+                       counted(all, "document"),
+                       broken == 1 ? "it comes first" : "they come first");
+  }
+  return fmt::format(
+      "no document of this step has a finite loss: the weights of step {} are broken already. Look "
+      "at loss and grad_norm of the steps before in metrics.jsonl, and ask why of the first that "
+      "stands out",
+      answer.weights_step);
+}
+
 void print_answer(const StepAnswer& answer, size_t top) {
-  print_line(
-      stdout,
-      "batch {} of {}, {} step {}: {} documents, loss {:.4f} by the weights of step {}, {}{}",
-      answer.batch, fmt::join(answer.corpora, ", "), answer.is_skipped ? "skipped before" : "of",
-      answer.step, answer.documents.size(), answer.loss, answer.weights_step,
-      answer.is_replayed ? "trained again from " : "",
-      answer.weights_from.empty() ? "the initial ones" : answer.weights_from);
+  print_line(stdout, "batch {} of {}, {} step {}: {}, loss {:.4f} by the weights of step {}, {}{}",
+             answer.batch, fmt::join(answer.corpora, ", "),
+             answer.is_skipped ? "skipped before" : "of", answer.step,
+             counted(static_cast<int64_t>(answer.documents.size()), "document"), answer.loss,
+             answer.weights_step, answer.is_replayed ? "trained again from " : "",
+             answer.weights_from.empty() ? "the initial ones" : answer.weights_from);
   if (!answer.is_exact) {
     const int64_t between = answer.step - 1 - answer.weights_step;
     fmt::print(
@@ -86,6 +106,9 @@ void print_answer(const StepAnswer& answer, size_t top) {
               "may help"
             : "the weights changed for the worse since; look with --exact, and at loss and "
               "grad_norm of the last steps in metrics.jsonl");
+  }
+  if (const std::string verdict = broken_loss_verdict(answer); !verdict.empty()) {
+    fmt::print("{}\n", verdict);
   }
   fmt::print("\n{:>4}  {:>9}  {:>5}  {:>11}  {:>8}  {:>9}  {:>9}  {:>6}  text\n", "rank",
              "document", "lane", "tokens", "loss", "bits/byte", "grad norm", "share");

@@ -5,14 +5,11 @@
 #include <algorithm>
 
 #include "skein/base/text/log.h"
+#include "skein/base/text/units.h"
 #include "skein/cli/shared/print.h"
 #include "skein/objects/store.h"
 
 namespace skein {
-
-std::string counted(int64_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
 
 void print_left_out(const LeftOut& left_out) {
   if (left_out.num_files > 0) {

@@ -23,7 +23,4 @@ struct LeftOut {
 // object store again.
 void print_left_out(const LeftOut& left_out);
 
-// "1 file", "2 files".
-std::string counted(int64_t count, const char* what);
-
 }  // namespace skein

@@ -18,6 +18,7 @@
 #include "skein/base/error.h"
 #include "skein/base/files/file.h"
 #include "skein/base/machine/clock.h"
+#include "skein/base/text/units.h"
 #include "skein/base/threads/batch_scheduling.h"
 #include "skein/compile/program_runs.h"
 #include "skein/launch/node/worker_cores.h"
@@ -232,9 +233,8 @@ Hardware measure(const Config& config, const DecoderConfig& model, const WorkerC
                  Communicator& world) {
   omp_set_num_threads(static_cast<int>(cores.threads));
   Hardware hardware;
-  hardware.name =
-      fmt::format("this machine, {} worker{} of {} thread{}", world.size(),
-                  world.size() == 1 ? "" : "s", cores.threads, cores.threads == 1 ? "" : "s");
+  hardware.name = fmt::format("this machine, {} of {}", counted(world.size(), "worker"),
+                              counted(cores.threads, "thread"));
   hardware.devices_per_node = world.size();
   hardware.concurrent_devices = cores.concurrent;
   hardware.unified_memory = true;

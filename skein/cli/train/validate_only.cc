@@ -111,10 +111,10 @@ void print_validated(const std::string& weights, std::span<const Validated> sets
       print_line(
           stdout,
           "validation loss{} {:.4f}, perplexity {:.4g}, {:.4f} bits per byte, over {}{} tokens "
-          "of {} in {} batch{}{}",
+          "of {} in {}{}",
           set.set.empty() ? "" : " of " + set.set, loss, std::exp(set.loss), set.bits_per_byte,
-          set.is_all ? "" : "the first ", set.num_labels, set.path, set.num_batches,
-          set.num_batches == 1 ? "" : "es",
+          set.is_all ? "" : "the first ", set.num_labels, set.path,
+          counted(set.num_batches, "batch", "batches"),
           set.is_all ? "" : "; --set validate.batches=0 validates on all of it");
     }
     OrderedJson one = {{"path", set.path},

@@ -192,6 +192,12 @@ std::optional<ReplicaEndpoint> Crew::next_machine(const GenerationRecord& record
   return std::nullopt;
 }
 
+std::vector<pid_t> Crew::process_ids() const {
+  std::vector<pid_t> ids;
+  for (const WorkerProcess& worker : workers_) ids.push_back(worker.pid());
+  return ids;
+}
+
 bool Crew::any_runs() const {
   return std::any_of(workers_.begin(), workers_.end(),
                      [](const WorkerProcess& worker) { return worker.running(); });

@@ -44,6 +44,7 @@ class Crew {
   // `view`: where the next machine is found, which keeps copies of what the workers have.
   void start(const GenerationRecord& record, const StoreView& view, Millis permitted_until);
   int num_started() const { return static_cast<int>(workers_.size()); }
+  std::vector<pid_t> process_ids() const;  // by index
   // Kills what still runs; what stays may be of the next generation.
   void end();
   // Null between generations.

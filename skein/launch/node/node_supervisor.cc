@@ -1,5 +1,6 @@
 #include "skein/launch/node/node_supervisor.h"
 
+#include <fmt/ranges.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "skein/base/exception.h"
 #include "skein/base/machine/machine.h"
 #include "skein/base/text/log.h"
+#include "skein/base/text/units.h"
 #include "skein/launch/place/replica_address.h"
 
 namespace skein {
@@ -167,6 +169,7 @@ void NodeSupervisor::start_crew(const GenerationRecord& generation) {
   say_that_it_begins(generation);
   try {
     crew_.start(generation, view_, supervisor_.permitted_until());
+    log::info("the workers are processes {}", fmt::join(crew_.process_ids(), ", "));
   } catch (const std::exception& exception) {
     const Error error = to_error(exception);
     log::error("{}", error.what());
@@ -185,10 +188,10 @@ void NodeSupervisor::say_that_it_begins(const GenerationRecord& generation) {
     if (failure != nullptr && !failure->lost_peer() && launch_.on_failure) {
       launch_.on_failure(*failure);
     }
-    log::warn("{}; generation {} continues with {} ranks on {} {}",
+    log::warn("{}; generation {} continues with {} on {}",
               generation.failure.empty() ? "machines have changed" : generation.failure,
-              generation.number, begun.size, generation.members.size(),
-              generation.members.size() == 1 ? "machine" : "machines");
+              generation.number, counted(begun.size, "rank"),
+              counted(static_cast<int64_t>(generation.members.size()), "machine"));
   }
   const Millis known = failure_.take_age(boot_millis());
   if (launch_.on_generation) {

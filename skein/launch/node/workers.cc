@@ -13,6 +13,7 @@
 #include "skein/base/exception.h"
 #include "skein/base/shared/heartbeat.h"
 #include "skein/base/text/log.h"
+#include "skein/base/text/units.h"
 #include "skein/launch/node/node_supervisor.h"
 #include "skein/launch/node/worker_failure.h"
 #include "skein/launch/node/worker_orders.h"
@@ -48,8 +49,8 @@ void attach_to_parent(const RankInfo& info) {
 }  // namespace
 
 int run_workers(const WorkerLaunch& launch) {
-  log::info("starting {} {}; their logs: {}", launch.num_workers,
-            launch.num_workers == 1 ? "worker" : "workers", (launch.run_dir / "logs").string());
+  log::info("starting {}; their logs: {}", counted(launch.num_workers, "worker"),
+            (launch.run_dir / "logs").string());
   return NodeSupervisor(launch).run();
 }
 

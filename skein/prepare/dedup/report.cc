@@ -18,7 +18,8 @@ OrderedJson counts_to_json(const RemovalCounts& counts) {
 }
 
 std::string line(const char* name, const RemovalCounts& counts, const PieceReport& all) {
-  return fmt::format("{:<16} {} documents ({:.2f} %), {} ({:.2f} %)\n", name, counts.num_documents,
+  return fmt::format("{:<16} {} ({:.2f} %), {} ({:.2f} %)\n", name,
+                     counted(counts.num_documents, "document"),
                      percent(counts.num_documents, all.num_documents),
                      format_bytes(counts.num_bytes), percent(counts.num_bytes, all.num_bytes));
 }

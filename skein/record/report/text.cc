@@ -87,7 +87,14 @@ void add_time(Rows& rows, const RunReport& report) {
                                                 "waiting for machines, a back-off, or a new start"};
   if (report.wall_seconds() <= 0) return;
   rows.add("wall time", "{}", format_duration(report.wall_seconds()));
-  rows.add("goodput", "{:.2f}%", 100 * report.goodput());
+  const double between = static_cast<double>(report.time.between_starts_micros()) / 1e6;
+  rows.add("goodput", "{:.2f}%{}", 100 * report.goodput(),
+           between < 1 || report.goodput() == 0
+               ? ""
+               : fmt::format("; {:.2f}% without the {} in which no process lived",
+                             100 * report.goodput() * report.wall_seconds() /
+                                 (report.wall_seconds() - between),
+                             format_duration(between)));
   for (int i = 0; i < kNumTimeParts; ++i) {
     const double seconds = report.time.seconds(static_cast<TimePart>(i));
     if (seconds == 0) continue;
@@ -170,17 +177,14 @@ void add_failures(Rows& rows, const RunReport& report) {
 void add_spikes(Rows& rows, const RunReport& report) {
   std::string spikes;
   for (const auto& [length, count] : report.outstanding_spikes) {
-    spikes += fmt::format("{}{} of {} step{}", spikes.empty() ? "" : ", ", count, length,
-                          length == 1 ? "" : "s");
+    spikes += fmt::format("{}{} of {}", spikes.empty() ? "" : ", ", count, counted(length, "step"));
   }
   if (!spikes.empty()) {
     spikes +=
         fmt::format("; {:.0f}% last one step", 100 * one_step_share(report.outstanding_spikes));
   }
   rows.add("grad spikes", "{}{}", spikes.empty() ? "none beyond the noise of the norm" : spikes,
-           report.num_alarms
-               ? fmt::format("; {} alarm{}", report.num_alarms, report.num_alarms == 1 ? "" : "s")
-               : "");
+           report.num_alarms ? "; " + counted(report.num_alarms, "alarm") : "");
 }
 
 void add_events(Rows& rows, const RunReport& report) {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "skein/base/text/units.h"
+
 namespace skein {
 
 void BestLoss::go_on_from(const Json& json) {
@@ -46,8 +48,7 @@ void BestLoss::observe(int64_t step, const std::string& set, double loss) {
 }
 
 std::string BestLoss::why() const {
-  return fmt::format("{} validation{} without a better {} than {}", worse_, worse_ == 1 ? "" : "s",
-                     name_,
+  return fmt::format("{} without a better {} than {}", counted(worse_, "validation"), name_,
                      best_ ? fmt::format("{:.4f} of step {}", best_->loss, best_->step)
                            : std::string("any finite one"));
 }

@@ -166,11 +166,12 @@ void TaskEvaluation::tell(const Table& table) const {
   const double flops = training_flops_per_token(run_.inputs.model(), length) / 3;  // forward
   const int64_t every = table.config.every_steps;
   log::info(
-      "evaluation {}: {}, {} documents in {} texts of {} tokens, in {} rows; at least {} each time "
+      "evaluation {}: {}, {} in {} of {} tokens, in {}; at least {} each time "
       "(at the rate of large products)",
       every == 0 ? "at the end" : fmt::format("every {} steps and at the end", every),
-      table.config.tasks, table.tasks->num_documents(), table.texts.num_texts(),
-      format_count(static_cast<double>(table.texts.num_tokens())), rows,
+      table.config.tasks, counted(table.tasks->num_documents(), "document"),
+      counted(table.texts.num_texts(), "text"),
+      format_count(static_cast<double>(table.texts.num_tokens())), counted(rows, "row"),
       format_short_duration(flops * static_cast<double>(rows * length) / run_.ceiling_flops));
 }
 

@@ -67,10 +67,10 @@ void Validation::agree(bool tells) {
     const double seconds =
         flops_per_token * static_cast<double>(rows * length) / run_.ceiling_flops;
     log::info(
-        "validation {}: {} {} tokens of {} in {} batch{}, at least {} each time (at the rate of "
+        "validation {}: {} {} tokens of {} in {}, at least {} each time (at the rate of "
         "large products)",
         run_.only_validates() ? "alone" : times(), cut == 0 ? "all" : "the first",
-        format_count(static_cast<double>(tokens)), set.path, batches, batches == 1 ? "" : "es",
+        format_count(static_cast<double>(tokens)), set.path, counted(batches, "batch", "batches"),
         format_short_duration(seconds));
   }
 }

@@ -8,6 +8,7 @@
 #include "skein/backends/backend.h"
 #include "skein/base/shared/heartbeat.h"
 #include "skein/base/text/log.h"
+#include "skein/base/text/units.h"
 #include "skein/checkpoint/save/writer.h"
 #include "skein/config/length.h"
 #include "skein/config/notes.h"
@@ -49,7 +50,11 @@ void tell_layout(const PreparedRun& run, const ParallelLayout& layout, int64_t s
         stored_width, layout.reduction_width);
   }
   const int size = run.world.size();
-  if (size > 1) log::info("{} ranks: {}, ZeRO {}", size, layout.mesh.to_string(), layout.zero);
+  if (size > 1) {
+    log::info("{} ranks: {}, ZeRO {}, gradients added as by {} (reduction_width)", size,
+              layout.mesh.to_string(), layout.zero,
+              counted(layout.reduction_width, "virtual rank"));
+  }
   if (const std::string note = unequal_shares(layout); !note.empty()) log::info("{}", note);
   for (const std::string& note :
        decoder_notes(run.inputs.model(), layout.mesh, run.config.data.sequence_length)) {
