@@ -22,23 +22,14 @@ void check_execution(const TaskConfig& task, bool may_execute) {
        task.task);
 }
 
-EngineOptions engine_options(const EvaluateOptions& options, int64_t max_length) {
-  EngineOptions engine;
-  engine.compute_dtype = options.dtype;
-  engine.max_positions = max_length;
-  engine.cache_bytes = options.cache_bytes;
-  engine.tensor = options.tensor;
-  engine.make_device = options.make_device;
-  return engine;
-}
-
 }  // namespace
 
 Evaluation evaluate_model(const ModelSource& source, const Tokenizer& tokenizer,
                           const std::vector<TaskNode>& asked, EvaluateOptions options,
                           const std::function<void(const EvaluateProgress&)>& progress,
                           const EvaluateNote& note) {
-  const int64_t max_length = engine_positions(source.config(), options.max_length);
+  int64_t& max_length = options.engine.max_positions;
+  max_length = engine_positions(source.config(), max_length);
   if (options.apply_chat_template) {
     options.requests.chat_template = chat_prompts(source.tokenizer(), note);
   }
@@ -55,7 +46,7 @@ Evaluation evaluate_model(const ModelSource& source, const Tokenizer& tokenizer,
     note("--execute has no effect: no task runs programs");
   }
 
-  EngineReplicas engines(source, engine_options(options, max_length), options.replicas);
+  EngineReplicas engines(source, options.engine, options.replicas);
   TextEncoder encoder(tokenizer, max_length);
   Answerer answerer(engines, encoder, tokenizer);
   const std::vector<int64_t> eos_ids = generation_defaults(source).eos_ids;

@@ -1,8 +1,8 @@
 // Evaluates a model on tasks of lm-evaluation-harness.
 //
 // Order     all data sets are read, and all tasks checked, before the first request
-// Numbers   computed in `dtype`, fp32 unless set, whatever the weights are stored as
-// Memory    the engine's (engine.h) with a cache of `cache_bytes` or one text, and the documents
+// Numbers   computed in `engine.compute_dtype`, fp32 unless set, whatever the weights are stored as
+// Memory    the engine's (engine.h) with a cache of `engine.cache_bytes` or one text, and the documents
 // Errors    those of the tasks, their data, and requests; each names the task. kUsage for a task
 //           that runs what the model writes, without `execute`; those of PythonSandbox with it
 #pragma once
@@ -27,13 +27,10 @@ struct EvaluateOptions {
   RequestOptions requests;
   ScoringOptions scoring;
   bool apply_chat_template = false;  // that of the model's tokenizer
-  DType dtype = DType::kF32;
-  int64_t cache_bytes = kUsualCacheBytes;
-  // As EngineOptions and EngineReplicas have them.
-  int64_t tensor = 1, replicas = 1;
-  std::function<std::unique_ptr<Device>(int64_t rank)> make_device = {};
-  bool execute = false;    // run the programs that the model writes, of tasks that score these
-  int64_t max_length = 0;  // positions; 0: all that the model is meant for
+  // `max_positions` 0: all that the model is meant for.
+  EngineOptions engine = {.cache_bytes = kUsualCacheBytes};
+  int64_t replicas = 1;
+  bool execute = false;  // run the programs that the model writes, of tasks that score these
 };
 
 struct EvaluateProgress {

@@ -40,7 +40,8 @@ ApiServer::ApiServer(const ApiServerOptions& options)
       loops_(std::make_unique<EngineLoops>(
           options.model.replicas,
           [&](int64_t replica) {
-            devices_.push_back(options.model.make_device(replica * options.model.tensor));
+            devices_.push_back(
+                options.model.engine.make_device(replica * options.model.engine.tensor));
             return model_->make_engine(*devices_.back(), replica);
           },
           options.most_waiting)) {

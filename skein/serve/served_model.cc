@@ -13,12 +13,8 @@ ServedModel::ServedModel(const ServedModelOptions& options)
       tokenizer_(tokenizer_of(source_)),
       created_(std::time(nullptr)),
       eos_ids_(generation_defaults(source_).eos_ids) {
-  engine_options_.compute_dtype = options.dtype;
-  engine_options_.max_positions = engine_positions(source_.config(), options.max_length);
-  engine_options_.max_sequences = options.max_sequences;
-  engine_options_.cache_bytes = options.cache_bytes;
-  engine_options_.tensor = options.tensor;
-  engine_options_.make_device = options.make_device;
+  int64_t& max_positions = options_.engine.max_positions;
+  max_positions = engine_positions(source_.config(), max_positions);
   for (int32_t id = 0; id < vocab_size(); ++id) {
     if (!tokenizer_->has_token(id)) never_.push_back(id);
   }
@@ -34,7 +30,7 @@ bool ServedModel::ends_text(int32_t token) const {
 
 std::unique_ptr<TextEngine> ServedModel::make_engine(Device& device, int64_t replica) const {
   return std::make_unique<TextEngine>(source_, device,
-                                      options_of_replica(engine_options_, replica));
+                                      options_of_replica(options_.engine, replica));
 }
 
 }  // namespace skein

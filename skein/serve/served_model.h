@@ -1,7 +1,7 @@
 // A model with all that requests are answered with. It does not change: a model that is loaded
 // again is another one, and requests keep the one that they began with.
 //
-// Numbers  computed in `dtype`: fp32 unless set, whatever the weights are stored as
+// Numbers  computed in `engine.compute_dtype`: fp32 unless set, whatever the weights are stored as
 // Errors   those of ModelSource, Tokenizer and TextEngine, naming the file
 // Threads  several may call const functions at once
 #pragma once
@@ -25,13 +25,9 @@ namespace skein {
 struct ServedModelOptions {
   std::string path;  // a Hugging Face folder, a checkpoint or a run
   std::string name;  // that requests give
-  DType dtype = DType::kF32;
-  int64_t max_length = 0;  // tokens of a text, new ones included; 0: all that it is meant for
-  int64_t max_sequences = 64;
-  int64_t cache_bytes = kUsualCacheBytes;
-  // As EngineOptions and EngineReplicas have them.
-  int64_t tensor = 1, replicas = 1;
-  std::function<std::unique_ptr<Device>(int64_t index)> make_device = {};
+  // `max_positions`, of a text with its new tokens; 0: all that it is meant for.
+  EngineOptions engine = {.cache_bytes = kUsualCacheBytes};
+  int64_t replicas = 1;
 };
 
 class ServedModel {
@@ -41,7 +37,7 @@ class ServedModel {
   const std::string& name() const { return options_.name; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   int64_t vocab_size() const { return source_.config().vocab_size; }
-  int64_t max_length() const { return engine_options_.max_positions; }
+  int64_t max_length() const { return options_.engine.max_positions; }
   int64_t created() const { return created_; }  // seconds since 1970
   std::string path() const { return source_.path().string(); }
   bool ends_text(int32_t token) const;
@@ -54,15 +50,14 @@ class ServedModel {
 
   // What its engine takes of a device with these kernels.
   EngineMemory memory(const KernelTable& kernels) const {
-    return engine_memory(source_.config(), engine_options_, kernels);
+    return engine_memory(source_.config(), options_.engine, kernels);
   }
   std::unique_ptr<TextEngine> make_engine(Device& device, int64_t replica) const;
 
  private:
-  const ServedModelOptions options_;
+  ServedModelOptions options_;
   const ModelSource source_;
   const std::unique_ptr<Tokenizer> tokenizer_;
-  EngineOptions engine_options_;
   int64_t created_ = 0;
   std::vector<int64_t> eos_ids_;
   std::vector<int32_t> never_;

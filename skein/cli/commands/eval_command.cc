@@ -68,7 +68,7 @@ OrderedJson asked_of(const EvalArguments& arguments) {
       {"num_fewshot", requests.num_fewshot ? OrderedJson(*requests.num_fewshot) : OrderedJson()},
       {"limit", requests.limit ? OrderedJson(*requests.limit) : OrderedJson()},
       {"fewshot_seed", requests.seed},
-      {"max_length", arguments.evaluate.max_length},
+      {"max_length", arguments.evaluate.engine.max_positions},
       {"precision", arguments.precision},
       {"apply_chat_template", arguments.evaluate.apply_chat_template},
       {"fewshot_as_multiturn", requests.fewshot_as_multiturn},
@@ -96,11 +96,10 @@ OrderedJson run_of(const ModelSource& source) {
 void take_options(EvalArguments& arguments) {
   EvaluateOptions& options = arguments.evaluate;
   options.data_folders = paths_of(arguments.data);
-  options.dtype = arguments.precision == "bf16" ? DType::kBF16 : DType::kF32;
-  options.tensor = arguments.device.tensor;
+  options.engine.compute_dtype = arguments.precision == "bf16" ? DType::kBF16 : DType::kF32;
+  arguments.device.set_devices(options.engine);
   options.replicas = arguments.device.replicas;
-  options.make_device = [&](int64_t index) { return arguments.device.make(index); };
-  options.cache_bytes = static_cast<int64_t>(arguments.cache_gb * 1e9);
+  options.engine.cache_bytes = static_cast<int64_t>(arguments.cache_gb * 1e9);
   if (arguments.num_fewshot_option->count() > 0) {
     options.requests.num_fewshot = arguments.num_fewshot;
   }
@@ -131,8 +130,8 @@ class Evaluator {
     record.model = model;
     record.precision = arguments_.precision;
     record.device = arguments_.device.options().kind;
-    record.max_length =
-        options.max_length > 0 ? options.max_length : text_limit(source.config()).tokens;
+    record.max_length = options.engine.max_positions > 0 ? options.engine.max_positions
+                                                         : text_limit(source.config()).tokens;
     record.num_parameters = num_parameters(source.config());
     if (options.requests.limit) record.limit = *options.requests.limit;
     record.fewshot_seed = options.requests.seed;
@@ -262,7 +261,7 @@ void add_eval_command(CLI::App& app, CommandContext& context) {
                     "run the programs that the model writes (humaneval, mbpp), isolated: needs "
                     "python3 and user namespaces");
   command
-      ->add_option("--max-length,--max_length", options->evaluate.max_length,
+      ->add_option("--max-length,--max_length", options->evaluate.engine.max_positions,
                    "tokens that the model is given at most; default: all that it is meant for")
       ->check(whole_number_from(1));
   command->add_option("--precision", options->precision, "of the computation: f32 or bf16; f32")

@@ -43,6 +43,11 @@ std::unique_ptr<Device> DeviceArguments::make(int64_t index) const {
   return make_device(options(index));
 }
 
+void DeviceArguments::set_devices(EngineOptions& options) const {
+  options.tensor = tensor;
+  options.make_device = [this](int64_t index) { return make(index); };
+}
+
 void add_device_options(CLI::App& command, DeviceArguments& arguments) {
   command
       .add_option("--device", arguments.kind,

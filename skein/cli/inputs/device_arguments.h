@@ -9,6 +9,7 @@
 #include <string>
 
 #include "skein/cli/shared/command.h"
+#include "skein/infer/engine.h"
 #include "skein/runtime/device.h"
 
 namespace skein {
@@ -24,6 +25,8 @@ struct DeviceArguments {
   void prepare() const;
   DeviceOptions options(int64_t index = 0) const;
   std::unique_ptr<Device> make(int64_t index = 0) const;
+  // The ranks of an engine get their devices from here: *this must outlive it.
+  void set_devices(EngineOptions& options) const;
 };
 
 void add_device_options(CLI::App& command, DeviceArguments& arguments);
