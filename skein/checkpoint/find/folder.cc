@@ -17,8 +17,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "step-";
 constexpr size_t kStepDigits = 8;
-constexpr std::string_view kPartial = ".partial", kDeleting = ".deleting", kReplaced = ".replaced",
-                           kFailed = ".failed";
+constexpr std::string_view kPartial = ".partial", kDeleting = ".deleting", kFailed = ".failed";
 
 std::vector<fs::path> folder_entries(const fs::path& dir) {
   std::vector<fs::path> entries;
@@ -68,15 +67,15 @@ std::optional<int64_t> parse_checkpoint_name(std::string_view folder) {
 std::optional<int64_t> step_of_folder(const fs::path& path) {
   const std::string name = path.filename().string();
   return parse_checkpoint_name(
-      is_unfinished(name, kReplaced)
-          ? std::string_view(name).substr(0, name.size() - kReplaced.size())
+      is_unfinished(name, kReplacedEnding)
+          ? std::string_view(name).substr(0, name.size() - kReplacedEnding.size())
           : std::string_view(name));
 }
 
 fs::path find_checkpoint(const fs::path& path) {
   if (is_object_url(path)) return parse_object_url(path.native()).text();
   const fs::path named = (path / "").parent_path();  // without a trailing slash
-  const fs::path replaced = named.string() + std::string(kReplaced);
+  const fs::path replaced = named.string() + std::string(kReplacedEnding);
   return step_of_folder(named) && !is_folder_there(named) && is_folder_there(replaced) ? replaced
                                                                                        : path;
 }
@@ -104,8 +103,8 @@ void clean_unfinished(const fs::path& dir, const FileOps& ops, const fs::path& k
   for (const fs::path& path : folder_entries(dir)) {
     const std::string name = path.filename().string();
     if (name == keep.filename()) continue;
-    if (is_unfinished(name, kReplaced)) {
-      const fs::path original = dir / name.substr(0, name.size() - kReplaced.size());
+    if (is_unfinished(name, kReplacedEnding)) {
+      const fs::path original = dir / name.substr(0, name.size() - kReplacedEnding.size());
       if (!is_there(original)) {
         ops.rename(path, original);
         ops.sync_folder(dir);
@@ -117,50 +116,6 @@ void clean_unfinished(const fs::path& dir, const FileOps& ops, const fs::path& k
       remove_unless_read(path, ops);
     }
   }
-}
-
-std::optional<Error> commit_folder(const fs::path& partial, const fs::path& path,
-                                   const FileOps& ops) {
-  fs::path old;  // where the replaced checkpoint is afterwards
-  if (!is_there(path)) {
-    ops.rename(partial, path);
-  } else if (ops.exchange(partial, path)) {
-    old = partial;
-  } else {
-    old = path.string() + std::string(kReplaced);
-    ops.remove_tree(old);
-    ops.rename(path, old);
-    try {
-      ops.rename(partial, path);
-    } catch (const Error&) {
-      ops.rename(old, path);
-      throw;
-    }
-  }
-  // The old checkpoint is kept until the rename is durable.
-  try {
-    ops.sync_folder(parent_folder(path));
-    if (!old.empty()) remove_unless_read(old, ops);
-  } catch (const Error& error) {
-    return error;
-  }
-  return std::nullopt;
-}
-
-std::vector<CheckpointInfo> select_expired(std::vector<CheckpointInfo> newest_first,
-                                           int64_t committed_step, const RetentionPolicy& policy,
-                                           std::optional<int64_t> best_step) {
-  if (policy.keep <= 0) return {};
-  std::erase_if(newest_first,
-                [&](const CheckpointInfo& info) { return info.step > committed_step; });
-  std::vector<CheckpointInfo> expired;
-  for (size_t i = static_cast<size_t>(policy.keep); i < newest_first.size(); ++i) {
-    const int64_t step = newest_first[i].step;
-    const bool permanent =
-        policy.permanent_every_steps > 0 && step % policy.permanent_every_steps == 0;
-    if (!permanent && step != best_step) expired.push_back(std::move(newest_first[i]));
-  }
-  return expired;
 }
 
 bool remove_checkpoint(const CheckpointInfo& checkpoint, const FileOps& ops) {

@@ -1,4 +1,4 @@
-// The names in a folder of checkpoints, and which checkpoints are kept.
+// The names in a folder of checkpoints. save/commit.h gives a finished checkpoint its name.
 //
 //   step-00001000            a checkpoint: gets this name only when all of it is durable
 //   step-00001000.partial    being written, or left behind by a process that died
@@ -24,6 +24,8 @@
 
 namespace skein {
 
+inline constexpr std::string_view kReplacedEnding = ".replaced";
+
 struct CheckpointInfo {
   int64_t step = 0;
   fs::path path;
@@ -46,25 +48,6 @@ std::vector<CheckpointInfo> list_checkpoints(const fs::path& dir);
 // undoes a replacement that was interrupted. Only for the one process that may write in `dir`,
 // before it looks for the newest good checkpoint.
 void clean_unfinished(const fs::path& dir, const FileOps& ops, const fs::path& keep = {});
-
-// Renames the finished folder `partial` to `path`, durably, and replaces a checkpoint of that name.
-// Throws if it did not. Returns an error that came after the rename: the name may not be durable,
-// or the old checkpoint is not removed.
-std::optional<Error> commit_folder(const fs::path& partial, const fs::path& path,
-                                   const FileOps& ops);
-
-struct RetentionPolicy {
-  int64_t keep = 5;                   // newest checkpoints to keep; 0: all
-  int64_t permanent_every_steps = 0;  // multiples of this step are never deleted; 0: none
-  std::string best_by = {};           // a loss, whose best checkpoint is never deleted; empty: none
-};
-
-// The checkpoints to delete after `committed_step` was saved: all up to that step but the newest
-// `keep`, the permanent ones and `best_step`. Later steps are obsolete, since the run restarted
-// before them: they are neither counted nor deleted.
-std::vector<CheckpointInfo> select_expired(std::vector<CheckpointInfo> newest_first,
-                                           int64_t committed_step, const RetentionPolicy& policy,
-                                           std::optional<int64_t> best_step = std::nullopt);
 
 // Returns false, and does nothing, if somebody reads the checkpoint.
 bool remove_checkpoint(const CheckpointInfo& checkpoint, const FileOps& ops);

@@ -24,8 +24,8 @@
 
 #include "skein/base/error.h"
 #include "skein/base/threads/mutex.h"
-#include "skein/checkpoint/find/folder.h"
 #include "skein/checkpoint/format/manifest.h"
+#include "skein/checkpoint/save/commit.h"
 #include "skein/checkpoint/save/layout.h"
 #include "skein/checkpoint/save/snapshot.h"
 
