@@ -70,6 +70,11 @@ def harness_results(options):
                                    apply_chat_template=options.apply_chat_template)
 
 
+def processor_seconds(process):
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def served_results(options):
     import lm_eval
     command = [options.skein, "serve", options.model, "--listen", "127.0.0.1:0", "--served-model-name", "judged"]
@@ -82,9 +87,12 @@ def served_results(options):
         # The harness keeps max_length - 1 tokens of a text where `hf` keeps one more than the model's length.
         arguments = dict(model="judged", base_url=f"{url}/completions", tokenizer=options.model, num_concurrent=8,
                          max_length=length + 2, add_bos_token=adds_bos)
+        before = sum(os.times()[:2])
         results = lm_eval.simple_evaluate(model="local-completions", model_args=arguments,
                                           tasks=options.tasks.split(","), limit=options.limit,
                                           num_fewshot=options.num_fewshot, log_samples=True)
+        own = sum(os.times()[:2]) - before
+        print(f"through the server: {processor_seconds(server):.1f} s of processors for it, {own:.1f} s for the harness")
     finally:
         server.terminate()
         server.wait()
