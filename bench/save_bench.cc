@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "skein/checkpoint/save/writer.h"
+#include "skein/checkpoint/save/checkpoint_writer.h"
 
 namespace skein {
 namespace {

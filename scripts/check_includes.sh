@@ -10,8 +10,8 @@
 #   4. exits      exit, _exit, abort, terminate: only in cli/
 #   5. headers    begin with a comment that says what they are, then #pragma once
 #                 (*-inl.h, which are included several times, have no #pragma once)
-#   6. names      no two headers define a type of one name in one namespace: the linker would take
-#                 one's functions for the other's, without a word
+#   6. names      no two headers have one name; none defines a type of one name in one namespace with
+#                 another: the linker would take one's functions for the other's, without a word
 #   7. tests      gtest and what tests share (tests/) are included by tests alone
 #   8. folders    hold at most 30 files, tests not counted
 #
@@ -142,6 +142,11 @@ function check_place(   level, place, inner) {
   if (!is_test && FILENAME !~ /_testing\.h$/ && ++num_files[place] == 31) report(place "/ holds more than 30 files: give it rooms")
 }
 
+function check_name(name) {
+  if (name in headers) report("has the name of " headers[name] ": a reader would take one for the other")
+  headers[name] = FILENAME
+}
+
 FNR == 1 {
   num_folders = split(FILENAME, folders, "/")
   room = folders[2]
@@ -150,6 +155,7 @@ FNR == 1 {
   in_opening = is_header
   if (!(("", room, room) in may)) report("there is no room \"" room "\": list it in scripts/check_includes.sh")
   check_place()
+  if (is_header) check_name(folders[num_folders])
   if (is_header && $0 !~ /^\/\/ *[A-Za-z0-9`*]/)
     report("a header begins with a comment that says what it is; found: " ($0 == "" ? "an empty line" : $0))
 }

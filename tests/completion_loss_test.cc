@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "skein/data/corpus/corpus.h"
-#include "skein/data/corpus/writer.h"
+#include "skein/data/corpus/corpus_writer.h"
 #include "tests/error_of.h"
 #include "tests/parallel_job.h"
 

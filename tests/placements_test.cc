@@ -2,7 +2,7 @@
 // and one redistribution a gradient. On a mesh of one rank all of that vanishes.
 #include <gtest/gtest.h>
 
-#include "skein/ir/text.h"
+#include "skein/ir/graph_text.h"
 #include "skein/ops/ops.h"
 #include "tests/tiny_spec.h"
 

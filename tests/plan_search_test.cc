@@ -4,7 +4,7 @@
 #include <sstream>
 #include <tuple>
 
-#include "skein/plan/search/search.h"
+#include "skein/plan/search/layout_search.h"
 #include "skein/schedule/hardware.h"
 #include "tests/places.h"
 #include "tests/testing.h"

@@ -1,7 +1,7 @@
 // A run that diverges goes back and on without the batches that did it, as one that never saw them.
 #include <random>
 
-#include "skein/checkpoint/find/folder.h"
+#include "skein/checkpoint/find/checkpoint_folder.h"
 #include "tests/parallel_job.h"
 #include "tests/poisoned_job.h"
 

@@ -1,6 +1,6 @@
 // A run that does not fit is refused before it allocates anything, by `skein plan` and by training
 // alike; and what a plan says of the whole run is what the run does.
-#include "skein/checkpoint/find/folder.h"
+#include "skein/checkpoint/find/checkpoint_folder.h"
 #include "tests/testing.h"
 
 namespace skein {

@@ -1,7 +1,7 @@
 // skein train --sweep: runs of their own, continued by the same command, and a table at the end.
 #include <gmock/gmock.h>
 
-#include "skein/checkpoint/find/folder.h"
+#include "skein/checkpoint/find/checkpoint_folder.h"
 #include "tests/testing.h"
 
 namespace skein {

@@ -1,7 +1,5 @@
 // Bytes on the wire against the textbook: for each strategy alone, what all ranks together send in
 // a training step is the minimum that the literature gives, exactly.
-#include "skein/compile/wire.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +9,7 @@
 #include "skein/base/text/units.h"
 #include "skein/compile/program_runs.h"
 #include "skein/compile/step_programs.h"
+#include "skein/compile/wire_use.h"
 #include "skein/model/decoder.h"
 #include "skein/ops/ops.h"
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "skein/base/text/utf8.h"
-#include "skein/bpe/steps/decoder.h"
+#include "skein/bpe/steps/decode_steps.h"
 
 namespace skein::bpe {
 

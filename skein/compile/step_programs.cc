@@ -8,7 +8,7 @@
 #include "skein/config/batches.h"
 #include "skein/config/parameter_rules.h"
 #include "skein/model/decoder.h"
-#include "skein/model/rope.h"
+#include "skein/model/rotary.h"
 #include "skein/ops/fold/fold.h"
 #include "skein/ops/ops.h"
 #include "skein/ops/simd/cpu_kind.h"

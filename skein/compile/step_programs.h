@@ -26,11 +26,11 @@
 #include "skein/ir/program.h"
 #include "skein/model/decoder.h"
 #include "skein/optim/update.h"
-#include "skein/passes/offload.h"
+#include "skein/passes/offload_activations.h"
 #include "skein/passes/pass.h"
 #include "skein/passes/recompute.h"
 #include "skein/runtime/device.h"
-#include "skein/schedule/pipeline.h"
+#include "skein/schedule/pipeline_tasks.h"
 
 namespace skein {
 

@@ -2,7 +2,8 @@
 //
 // Order     all data sets are read, and all tasks checked, before the first request
 // Numbers   computed in `engine.compute_dtype`, fp32 unless set, whatever the weights are stored as
-// Memory    the engine's (engine.h) with a cache of `engine.cache_bytes` or one text, and the documents
+// Memory    the engine's (engine.h) with a cache of `engine.cache_bytes` or one text, and the
+//           documents
 // Errors    those of the tasks, their data, and requests; each names the task. kUsage for a task
 //           that runs what the model writes, without `execute`; those of PythonSandbox with it
 #pragma once

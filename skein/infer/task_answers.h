@@ -11,7 +11,7 @@
 
 #include "skein/evaluate/prepare/prepared_task.h"
 #include "skein/evaluate/results/document_answers.h"
-#include "skein/infer/answers.h"
+#include "skein/infer/answerer.h"
 
 namespace skein {
 

@@ -7,7 +7,7 @@ namespace skein {
 
 namespace {
 
-// What a name may hold, so that the text form reads it back (text.h).
+// What a name may hold, so that the text form reads it back (graph_text.h).
 constexpr std::string_view kNameCharacters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.'/";
 

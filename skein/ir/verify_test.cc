@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "skein/ir/text.h"
+#include "skein/ir/graph_text.h"
 #include "tests/ir/testing_ops.h"
 
 namespace skein {

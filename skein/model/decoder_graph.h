@@ -16,7 +16,7 @@
 
 #include "skein/model/config_keys.h"
 #include "skein/model/decoder.h"
-#include "skein/model/rope.h"
+#include "skein/model/rotary.h"
 #include "skein/ops/rms_norm/rms_norm.h"
 
 namespace skein {
@@ -95,7 +95,7 @@ DecoderTable rope_input(const RopeConfig& rope, int64_t head_dim, int64_t num_po
 // FamilyDef::flops for layers of rotary_attention and gated_mlp.
 double gated_decoder_flops(const DecoderConfig& config, int64_t sequence_length);
 
-// ModelKeys of rms_norm_eps and of rope.h.
+// ModelKeys of rms_norm_eps and of rotary.h.
 std::vector<ModelKey> norm_and_rope_keys();
 
 // ModelKeys of parse_window; with_layers: of parse_layer_windows.

@@ -8,7 +8,7 @@
 
 #include "skein/base/error.h"
 #include "skein/plan/memory_text.h"
-#include "skein/plan/search/search.h"
+#include "skein/plan/search/layout_search.h"
 #include "tests/places.h"
 
 namespace skein {

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "skein/base/error.h"
-#include "skein/ir/text.h"
+#include "skein/ir/graph_text.h"
 #include "skein/plan/planned_run.h"
 
 namespace skein {

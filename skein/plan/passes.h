@@ -16,8 +16,8 @@ PlanRequest passes_request(const Config& config, int64_t ranks);
 // One line a pass, in order; says which are off.
 std::string passes_text(const PlanRequest& request, int64_t rank);
 
-// The training graph of the stage of `rank` after the pass, as text (ir/text.h); after plan_memory
-// the programs that the rank runs, with addresses.
+// The training graph of the stage of `rank` after the pass, as text (ir/graph_text.h); after
+// plan_memory the programs that the rank runs, with addresses.
 std::string text_after(const PlanRequest& request, int64_t rank, const std::string& pass);
 
 }  // namespace skein

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "skein/base/error.h"
-#include "skein/checkpoint/save/writer.h"
+#include "skein/checkpoint/save/checkpoint_writer.h"
 #include "skein/data/lanes/batch.h"
 #include "skein/data/lanes/loader.h"
 #include "skein/ops/pipeline/pipeline.h"

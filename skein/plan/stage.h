@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "skein/compile/step_programs.h"
-#include "skein/compile/wire.h"
+#include "skein/compile/wire_use.h"
 #include "skein/schedule/collective_seconds.h"
 #include "skein/schedule/estimate.h"
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "skein/data/corpus/sources.h"
-#include "skein/data/corpus/writer.h"
+#include "skein/data/corpus/corpus_sources.h"
+#include "skein/data/corpus/corpus_writer.h"
 #include "skein/prepare/piece.h"
 
 namespace skein {

@@ -8,7 +8,7 @@
 #include "skein/base/numbers/hash.h"
 #include "skein/base/text/json_text.h"
 #include "skein/chat/chat_renderer.h"
-#include "skein/data/corpus/sources.h"
+#include "skein/data/corpus/corpus_sources.h"
 #include "skein/prepare/dealer.h"
 #include "skein/prepare/invalid_lines.h"
 #include "skein/prepare/outputs.h"

@@ -11,7 +11,7 @@
 //          without the column of documents, and archives are skipped, counted and reported.
 //          Error{kUsage}: an output that exists, without `overwrite`, or that cannot be a file.
 // Restart  what is finished lies in `<out>.work` until the corpus is: pieces.h
-// Memory   bounded (readers.h, data/corpus/writer.h), whatever the size of the corpus
+// Memory   bounded (readers.h, data/corpus/corpus_writer.h), whatever the size of the corpus
 #pragma once
 
 #include <cstdint>

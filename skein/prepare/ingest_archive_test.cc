@@ -1,7 +1,7 @@
 // Archives of texts: their members are read as the files of a folder are.
 #include <gmock/gmock.h>
 
-#include "skein/data/corpus/sources.h"
+#include "skein/data/corpus/corpus_sources.h"
 #include "tests/data/ingest_testing.h"
 #include "tests/data/packed_testing.h"
 

@@ -7,8 +7,8 @@
 #include "skein/base/files/open_file.h"
 #include "skein/base/numbers/hash.h"
 #include "skein/base/text/json_text.h"
+#include "skein/data/corpus/corpus_sources.h"
 #include "skein/data/corpus/shard_set.h"
-#include "skein/data/corpus/sources.h"
 #include "skein/objects/store.h"
 #include "skein/prepare/outputs.h"
 

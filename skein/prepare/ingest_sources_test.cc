@@ -1,8 +1,8 @@
 // Where documents came from, and that it is kept through several passes.
 #include <gmock/gmock.h>
 
+#include "skein/data/corpus/corpus_sources.h"
 #include "skein/data/corpus/origins.h"
-#include "skein/data/corpus/sources.h"
 #include "skein/prepare/dedup/dedup.h"
 #include "tests/data/ingest_testing.h"
 

@@ -9,7 +9,7 @@
 #include "skein/base/error.h"
 #include "skein/base/files/open_file.h"
 #include "skein/base/threads/quiet_thread.h"
-#include "skein/data/corpus/writer.h"
+#include "skein/data/corpus/corpus_writer.h"
 
 namespace skein {
 namespace {

@@ -5,7 +5,7 @@
 #include "skein/base/error.h"
 #include "skein/base/text/visible_text.h"
 #include "skein/chat/chat_renderer.h"
-#include "skein/data/corpus/sources.h"
+#include "skein/data/corpus/corpus_sources.h"
 #include "skein/objects/url.h"
 #include "skein/prepare/read/html.h"
 

@@ -13,10 +13,10 @@
 
 #include "skein/base/error.h"
 #include "skein/base/files/open_file.h"
+#include "skein/data/corpus/corpus_sources.h"
 #include "skein/data/corpus/shard_set.h"
-#include "skein/data/corpus/sources.h"
+#include "skein/objects/object_writer.h"
 #include "skein/objects/store.h"
-#include "skein/objects/writer.h"
 #include "skein/prepare/work_folder.h"
 
 namespace skein {

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <thread>
 
-#include "skein/data/corpus/writer.h"
+#include "skein/data/corpus/corpus_writer.h"
 #include "tests/data/ingest_testing.h"
 
 namespace skein {

@@ -11,7 +11,7 @@
 #include <chrono>
 #include <thread>
 
-#include "skein/replica/search.h"
+#include "skein/replica/newest_whole.h"
 #include "skein/replica/writer.h"
 #include "tests/checkpoint/checkpoint_ranks_state.h"
 

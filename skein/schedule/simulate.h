@@ -18,7 +18,7 @@
 #include <limits>
 #include <vector>
 
-#include "skein/schedule/pipeline.h"
+#include "skein/schedule/pipeline_tasks.h"
 
 namespace skein {
 

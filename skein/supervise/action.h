@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "skein/supervise/store.h"
+#include "skein/supervise/rendezvous_store.h"
 #include "skein/supervise/stragglers.h"
 
 namespace skein {

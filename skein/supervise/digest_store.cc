@@ -5,7 +5,7 @@
 #include "skein/base/error.h"
 #include "skein/base/text/log.h"
 #include "skein/base/text/visible_text.h"
-#include "skein/supervise/store.h"
+#include "skein/supervise/rendezvous_store.h"
 
 namespace skein {
 namespace {

@@ -9,7 +9,7 @@
 #include "skein/base/error.h"
 #include "skein/base/text/json.h"
 #include "skein/supervise/membership.h"
-#include "skein/supervise/store.h"
+#include "skein/supervise/rendezvous_store.h"
 
 namespace skein {
 namespace {

@@ -7,7 +7,7 @@
 #include "skein/base/text/json_text.h"
 #include "skein/base/text/log.h"
 #include "skein/store/key_value_store.h"
-#include "skein/supervise/store.h"
+#include "skein/supervise/rendezvous_store.h"
 
 namespace skein {
 namespace {

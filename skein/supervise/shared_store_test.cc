@@ -6,7 +6,7 @@
 
 #include "skein/base/error.h"
 #include "skein/store/signed_store.h"
-#include "skein/supervise/store.h"
+#include "skein/supervise/rendezvous_store.h"
 #include "tests/store/store_kinds.h"
 
 namespace skein {

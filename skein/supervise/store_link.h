@@ -8,7 +8,7 @@
 
 #include <optional>
 
-#include "skein/supervise/store.h"
+#include "skein/supervise/rendezvous_store.h"
 #include "skein/supervise/supervisor_options.h"
 
 namespace skein {

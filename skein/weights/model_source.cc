@@ -7,7 +7,7 @@
 #include "skein/base/text/foreign_keys.h"
 #include "skein/base/text/hub_name.h"
 #include "skein/base/text/log.h"
-#include "skein/checkpoint/find/search.h"
+#include "skein/checkpoint/find/newest_good.h"
 #include "skein/checkpoint/format/stored_file.h"
 #include "skein/checkpoint/save/finite.h"
 #include "skein/config/run/checkpoints.h"
@@ -145,7 +145,7 @@ void warn_of_unknown_keys(const fs::path& folder, const DecoderConfig& config) {
 }
 
 // The folder itself where it is a Hugging Face model, else the checkpoint, of a run the newest.
-// `named` may be a checkpoint that is being renamed just now (checkpoint/find/search.h).
+// `named` may be a checkpoint that is being renamed just now (checkpoint/find/newest_good.h).
 struct SourceFolder {
   fs::path folder;
   bool is_hugging_face = false;

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "skein/checkpoint/find/search.h"
-#include "skein/checkpoint/save/writer.h"
+#include "skein/checkpoint/find/newest_good.h"
+#include "skein/checkpoint/save/checkpoint_writer.h"
 #include "tests/temp_folder.h"
 
 namespace skein::test {

@@ -57,7 +57,7 @@ violation passes/plan.cc 'includes "skein/runtime/device.h": passes may' '#inclu
 violation runtime/executor.cc 'includes "skein/ops/ops.h": runtime may' '#include "skein/ops/ops.h"'
 violation comm/gloo/gloo.cc 'includes "skein/ir/graph.h": comm may' '#include "skein/ir/graph.h"'
 violation data/lanes/lane.cc 'includes "skein/checkpoint/format/manifest.h": data may' '#include "skein/checkpoint/format/manifest.h"'
-violation checkpoint/save/writer.cc 'includes "skein/data/lanes/lane.h": checkpoint may' '#include "skein/data/lanes/lane.h"'
+violation checkpoint/save/checkpoint_writer.cc 'includes "skein/data/lanes/lane.h": checkpoint may' '#include "skein/data/lanes/lane.h"'
 violation train/loop/loop.cc 'includes "skein/launch/node/supervisor.h": train may' '#include "skein/launch/node/supervisor.h"'
 violation launch/node/supervisor.cc 'includes "skein/train/loop/trainer.h": launch may' '#include "skein/train/loop/trainer.h"'
 violation train/loop/loop.cc 'includes "skein/attic/box.h": there is no room "attic"' '#include "skein/attic/box.h"'
@@ -104,7 +104,7 @@ violation ops/add/add.cc 'includes "cub/cub.cuh": CUDA headers' '#include <cub/c
 violation train/loop/loop.cc 'calls exit()' '// exit(1) is' 'if (broken) std::exit(1);'
 violation data/lanes/lane.cc 'calls abort()' 'void stop() { abort(); }'
 violation launch/node/worker.cc 'calls _exit()' 'else ::_exit (1);'
-violation checkpoint/save/writer.cc 'calls std::terminate()' 'log("stop"); std::terminate();'
+violation checkpoint/save/checkpoint_writer.cc 'calls std::terminate()' 'log("stop"); std::terminate();'
 
 # Headers.
 violation base/x.h 'expected #pragma once' '// What it is.' '#include <string>'
@@ -116,7 +116,8 @@ violation base/x-inl.h 'a header begins with a comment' ''
 mkdir -p "$tree/skein/data/corpus"
 printf '// A share.\n#pragma once\nnamespace skein {\n\nstruct Share {\n};\n' >"$tree/skein/data/corpus/share.h"
 violation base/x.cc 'includes "gtest/gtest.h": only tests do' '#include <gtest/gtest.h>'
-violation tensor/share.h 'defines skein::Share, as skein/data/corpus/share.h does' '// A share.' '#pragma once' 'namespace skein {' '' 'struct Share {'
+violation tensor/shares.h 'defines skein::Share, as skein/data/corpus/share.h does' '// A share.' '#pragma once' 'namespace skein {' '' 'struct Share {'
+violation tensor/share.h 'has the name of skein/data/corpus/share.h' '// Others.'
 rm "$tree/skein/data/corpus/share.h"
 
 # A folder without sources is a mistake, not a success.

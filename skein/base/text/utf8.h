@@ -1,5 +1,6 @@
 // UTF-8, one character at a time, as the Unicode standard has it: shortest forms, no surrogates, at
-// most U+10FFFF. Whole texts: visible_text.h, and bpe/unicode/utf8.h, which replaces bad bytes.
+// most U+10FFFF. Whole texts: visible_text.h, and bpe/unicode/invalid_utf8.h, which replaces bad
+// bytes.
 #pragma once
 
 #include <cstddef>

@@ -9,8 +9,8 @@
 #include <map>
 
 #include "skein/base/error.h"
-#include "skein/bpe/expression/parser.h"
-#include "skein/bpe/unicode/utf8.h"
+#include "skein/bpe/expression/expression_parser.h"
+#include "skein/bpe/unicode/invalid_utf8.h"
 
 namespace skein::bpe {
 namespace {

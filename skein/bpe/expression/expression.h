@@ -4,7 +4,7 @@
 // no set of the expression tells apart. PCRE2 then matches bytes and knows nothing of Unicode, so
 // that matches do not depend on its version; sets of any size cost the same.
 //
-// Errors   Error{kUnsupported} of an expression that is not read (parser.h), of more
+// Errors   Error{kUnsupported} of an expression that is not read (expression_parser.h), of more
 //          than 256 classes, and of one that takes more than 20 s and 20 s a MB for a text
 // Threads  several may match at once, each with a Matcher of its own
 // Source   https://github.com/kkos/oniguruma/blob/master/doc/RE; PCRE2, pcre2api(3), pcre2jit(3)

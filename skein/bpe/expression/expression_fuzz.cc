@@ -4,7 +4,7 @@
 
 #include "skein/base/error.h"
 #include "skein/bpe/steps/pre_tokenizer.h"
-#include "skein/bpe/unicode/utf8.h"
+#include "skein/bpe/unicode/invalid_utf8.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace skein::bpe;

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "skein/base/error.h"
+#include "skein/bpe/unicode/invalid_utf8.h"
 #include "skein/bpe/unicode/properties.h"
-#include "skein/bpe/unicode/utf8.h"
 
 namespace skein::bpe {
 namespace {

@@ -19,7 +19,7 @@
 
 #include "skein/bpe/steps/split_window.h"
 #include "skein/bpe/unicode/classes.h"
-#include "skein/bpe/unicode/utf8.h"
+#include "skein/bpe/unicode/invalid_utf8.h"
 
 namespace skein::bpe {
 

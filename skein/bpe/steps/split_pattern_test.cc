@@ -24,7 +24,7 @@ Words split(const SplitPattern& pattern, std::string_view text) {
   return words;
 }
 
-// Word by word, which the ids of `tokenizers` judge (data/tokenizer/byte_level/bpe_test.cc).
+// Word by word, which the ids of `tokenizers` judge (byte_level_bpe_test.cc).
 template <PatternKind kKind>
 Words split_one_by_one(const SplitPattern& pattern, std::string_view text) {
   Words words;

@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "skein/bpe/unicode/utf8.h"
+#include "skein/bpe/unicode/invalid_utf8.h"
 
 namespace skein::bpe {
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "skein/base/text/json.h"
-#include "skein/checkpoint/find/folder.h"
+#include "skein/checkpoint/find/checkpoint_folder.h"
 
 namespace skein {
 

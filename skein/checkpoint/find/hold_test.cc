@@ -7,7 +7,7 @@
 
 #include <fstream>
 
-#include "skein/checkpoint/find/folder.h"
+#include "skein/checkpoint/find/checkpoint_folder.h"
 #include "tests/error_of.h"
 #include "tests/temp_folder.h"
 

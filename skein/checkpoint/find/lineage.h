@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "skein/checkpoint/find/folder.h"
+#include "skein/checkpoint/find/checkpoint_folder.h"
 #include "skein/checkpoint/format/timeline.h"
 
 namespace skein {

@@ -13,12 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "skein/checkpoint/find/folder.h"
+#include "skein/checkpoint/find/checkpoint_folder.h"
 #include "skein/objects/store.h"
 
 namespace skein {
 
-// For list_checkpoints(), clean_unfinished() and remove_checkpoint() of folder.h.
+// For list_checkpoints(), clean_unfinished() and remove_checkpoint() of checkpoint_folder.h.
 std::vector<CheckpointInfo> list_checkpoint_objects(const fs::path& dir);
 
 // Removes of every step but `keep` what its manifest does not name; without a manifest, all of it.

@@ -16,7 +16,7 @@
 #include <unordered_map>
 
 #include "skein/base/error.h"
-#include "skein/checkpoint/find/folder.h"
+#include "skein/checkpoint/find/checkpoint_folder.h"
 #include "skein/checkpoint/find/hold.h"
 #include "skein/checkpoint/find/source.h"
 #include "skein/checkpoint/format/manifest.h"

@@ -11,7 +11,7 @@
 #include "skein/base/error.h"
 #include "skein/base/files/open_file.h"
 #include "skein/base/shared/partials.h"
-#include "skein/objects/writer.h"
+#include "skein/objects/object_writer.h"
 
 namespace skein {
 namespace {

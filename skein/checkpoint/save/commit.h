@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "skein/checkpoint/find/folder.h"
+#include "skein/checkpoint/find/checkpoint_folder.h"
 
 namespace skein {
 

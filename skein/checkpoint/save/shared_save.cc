@@ -8,7 +8,7 @@
 #include <charconv>
 
 #include "skein/base/files/open_file.h"
-#include "skein/checkpoint/find/folder.h"
+#include "skein/checkpoint/find/checkpoint_folder.h"
 
 namespace skein {
 namespace {

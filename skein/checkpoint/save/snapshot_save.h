@@ -1,7 +1,7 @@
-// Writes one snapshot, alone or together with other ranks; see writer.h.
+// Writes one snapshot, alone or together with other ranks; see checkpoint_writer.h.
 #pragma once
 
-#include "skein/checkpoint/save/writer.h"
+#include "skein/checkpoint/save/checkpoint_writer.h"
 
 namespace skein {
 

@@ -6,7 +6,7 @@
 
 #include "skein/base/text/units.h"
 #include "skein/checkpoint/find/best_checkpoint.h"
-#include "skein/checkpoint/find/search.h"
+#include "skein/checkpoint/find/newest_good.h"
 #include "skein/checkpoint/format/stored_file.h"
 #include "skein/cli/commands/commands.h"
 #include "skein/cli/shared/print.h"

@@ -12,8 +12,8 @@
 #include "skein/cli/inputs/shard_option.h"
 #include "skein/cli/shared/print.h"
 #include "skein/data/corpus/shard_set.h"
+#include "skein/objects/object_writer.h"
 #include "skein/objects/store.h"
-#include "skein/objects/writer.h"
 #include "skein/prepare/clean/clean.h"
 #include "skein/prepare/ingest_shards.h"
 

@@ -11,7 +11,7 @@
 
 #include "skein/base/machine/cores.h"
 #include "skein/base/text/log.h"
-#include "skein/checkpoint/find/folder.h"
+#include "skein/checkpoint/find/checkpoint_folder.h"
 #include "skein/checkpoint/find/lineage.h"
 #include "skein/checkpoint/find/reader.h"
 #include "skein/checkpoint/format/stored_file.h"

@@ -25,7 +25,7 @@
 #include "skein/plan/pair_advice.h"
 #include "skein/plan/passes.h"
 #include "skein/plan/plan.h"
-#include "skein/schedule/timeline.h"
+#include "skein/schedule/timeline_trace.h"
 #include "skein/train/start/disk_check.h"
 #include "skein/weights/init_source.h"
 

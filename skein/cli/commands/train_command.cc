@@ -16,7 +16,7 @@
 #include "skein/base/text/log.h"
 #include "skein/base/threads/batch_scheduling.h"
 #include "skein/cli/commands/commands.h"
-#include "skein/cli/train/sweep.h"
+#include "skein/cli/train/train_sweep.h"
 #include "skein/cli/train/validate_only.h"
 #include "skein/config/data_feed.h"
 #include "skein/config/fields.h"

@@ -6,7 +6,7 @@
 //          stays ignored.
 #pragma once
 
-#include "skein/plan/search/search.h"
+#include "skein/plan/search/layout_search.h"
 
 namespace skein {
 

@@ -2,7 +2,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/text/log.h"
-#include "skein/checkpoint/find/search.h"
+#include "skein/checkpoint/find/newest_good.h"
 
 namespace skein {
 

@@ -10,7 +10,7 @@
 #include "skein/base/files/watched_file.h"
 #include "skein/base/text/hub_name.h"
 #include "skein/base/threads/parallel_for.h"
-#include "skein/data/corpus/files.h"
+#include "skein/data/corpus/corpus_files.h"
 #include "skein/data/corpus/loss_spans.h"
 #include "skein/data/corpus/shard_set.h"
 #include "skein/data/corpus/text_column.h"

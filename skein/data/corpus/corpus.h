@@ -51,7 +51,7 @@ class Corpus {
  public:
   static constexpr int64_t kCheckedDocuments = int64_t{4} << 20;
 
-  // A file, a folder, an object or what lies under a name in a store: files.h says which
+  // A file, a folder, an object or what lies under a name in a store: corpus_files.h says which
   // files that gives. Objects go through `cache`; null: one of its own.
   explicit Corpus(const fs::path& path, std::shared_ptr<ObjectCache> cache = nullptr);
   Corpus(Corpus&&) noexcept;

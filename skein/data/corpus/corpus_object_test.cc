@@ -17,7 +17,7 @@
 
 #include "skein/base/error.h"
 #include "skein/data/corpus/corpus.h"
-#include "skein/data/corpus/writer.h"
+#include "skein/data/corpus/corpus_writer.h"
 #include "skein/data/lanes/corpus_fingerprint.h"
 #include "skein/data/lanes/lane_testing.h"
 #include "skein/data/lanes/packer.h"

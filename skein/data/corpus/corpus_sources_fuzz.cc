@@ -7,7 +7,7 @@
 #include <string>
 
 #include "skein/base/error.h"
-#include "skein/data/corpus/sources.h"
+#include "skein/data/corpus/corpus_sources.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const skein::FileDescriptor file(::memfd_create("sources", MFD_CLOEXEC));

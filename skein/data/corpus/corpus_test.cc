@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "skein/base/error.h"
-#include "skein/data/corpus/writer.h"
+#include "skein/data/corpus/corpus_writer.h"
 #include "skein/data/lanes/blocks.h"
 #include "tests/error_of.h"
 #include "tests/places.h"

@@ -1,5 +1,5 @@
 // Where the documents of a corpus of any number of files came from, by what lies beside each file
-// (sources.h).
+// (corpus_sources.h).
 //
 // Errors   those of CorpusSources, when a document of that file is asked for
 // Threads  one caller at a time
@@ -10,7 +10,7 @@
 #include <string>
 
 #include "skein/data/corpus/corpus.h"
-#include "skein/data/corpus/sources.h"
+#include "skein/data/corpus/corpus_sources.h"
 
 namespace skein {
 

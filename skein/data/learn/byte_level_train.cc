@@ -10,8 +10,8 @@
 #include "skein/base/threads/parallel_for.h"
 #include "skein/bpe/train_merges.h"
 #include "skein/bpe/unicode/byte_alphabet.h"
+#include "skein/bpe/unicode/invalid_utf8.h"
 #include "skein/bpe/unicode/nfc.h"
-#include "skein/bpe/unicode/utf8.h"
 #include "skein/data/learn/tokenizer_train.h"
 #include "skein/data/tokenizer/folder/made.h"
 

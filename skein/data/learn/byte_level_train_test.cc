@@ -2,7 +2,7 @@
 
 #include "skein/base/text/json.h"
 #include "skein/bpe/train_merges.h"
-#include "skein/data/corpus/writer.h"
+#include "skein/data/corpus/corpus_writer.h"
 #include "skein/data/tokenizer/tokenizer.h"
 #include "tests/error_of.h"
 #include "tests/places.h"

@@ -5,8 +5,8 @@
 #include "skein/base/error.h"
 #include "skein/base/shared/partials.h"
 #include "skein/data/tokenizer/tokenizer.h"
+#include "skein/objects/object_writer.h"
 #include "skein/objects/store.h"
-#include "skein/objects/writer.h"
 
 namespace skein {
 namespace {

@@ -5,7 +5,7 @@
 #include "skein/base/error.h"
 #include "skein/base/numbers/hash.h"
 #include "skein/base/text/json.h"
-#include "skein/data/tokenizer/byte_level/bpe.h"
+#include "skein/data/tokenizer/byte_level/byte_level_bpe.h"
 #include "skein/data/tokenizer/folder/ends.h"
 #include "skein/data/tokenizer/folder/sources.h"
 #include "skein/objects/store.h"

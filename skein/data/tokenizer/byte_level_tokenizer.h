@@ -1,5 +1,5 @@
 // The tokenizer of a tokenizer.json with BPE, or of the files that one can be made of
-// (tokenizer/folder/sources.h); see tokenizer.h and tokenizer/byte_level/model.h.
+// (tokenizer/folder/sources.h); see tokenizer.h and byte_level_model.h.
 //
 // BOS     what the file's template puts before a text; of files of other formats, where
 //         tokenizer_config.json has add_bos_token, bos_token or none, as it says

@@ -13,8 +13,8 @@
 #include "skein/data/tokenizer/folder/ends.h"
 #include "skein/data/tokenizer/folder/folder.h"
 #include "skein/data/tokenizer/sentencepiece/additions.h"
-#include "skein/data/tokenizer/sentencepiece/bpe.h"
-#include "skein/data/tokenizer/sentencepiece/hugging_face.h"
+#include "skein/data/tokenizer/sentencepiece/hugging_face_files.h"
+#include "skein/data/tokenizer/sentencepiece/sentencepiece_bpe.h"
 #include "skein/objects/store.h"
 
 namespace skein {

@@ -4,7 +4,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "skein/bpe/unicode/utf8.h"
+#include "skein/bpe/unicode/invalid_utf8.h"
 #include "skein/data/tokenizer/byte_level/added_tokens.h"
 #include "skein/data/tokenizer/tokenizer.h"
 

@@ -5,8 +5,8 @@
 //          tokens that the files beside it add (tokenizer/folder/files.h, docs/corpus_format.md).
 // Errors   Error{kNotFound | kInvalid | kCorrupt | kUnsupported} naming the file.
 // Threads  several threads may call const functions at once.
-// Cost     BPE models: in proportion to the text (tokenizer/sentencepiece/bpe.h). Models with rules
-//          of normalization and unigram models go through libsentencepiece, at some 4 MB/s per
+// Cost     BPE models: in proportion to the text (sentencepiece_bpe.h). Models with rules of
+//          normalization and unigram models go through libsentencepiece, at some 4 MB/s per
 //          thread, and above some 100 KB in more time than in proportion.
 // Source   Kudo and Richardson, "SentencePiece", EMNLP 2018; Touvron et al., "Llama 2", section 2.2
 #pragma once
@@ -73,8 +73,8 @@ class Tokenizer {
   // checkpoints.
   virtual std::vector<fs::path> files() const = 0;
 
-  // The files with which transformers gives the same ids (tokenizer/sentencepiece/hugging_face.h),
-  // contents by file name. Throws Error{kUnsupported} if that is impossible;
+  // The files with which transformers gives the same ids (hugging_face_files.h), contents by file
+  // name. Throws Error{kUnsupported} if that is impossible;
   // why_not_exported() says why in advance, and is empty if it is possible.
   virtual std::map<std::string, std::string> export_files() const { return {}; }
   virtual std::string why_not_exported() const { return ""; }

@@ -12,9 +12,9 @@
 
 #include "skein/base/error.h"
 #include "skein/base/text/json.h"
-#include "skein/data/corpus/writer.h"
+#include "skein/data/corpus/corpus_writer.h"
 #include "skein/data/learn/tokenizer_train.h"
-#include "skein/data/tokenizer/sentencepiece/model.h"
+#include "skein/data/tokenizer/sentencepiece/sentencepiece_model.h"
 #include "tests/error_of.h"
 #include "tests/places.h"
 

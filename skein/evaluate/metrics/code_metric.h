@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "skein/evaluate/metrics/filters.h"
+#include "skein/evaluate/metrics/answer_filters.h"
 #include "skein/evaluate/metrics/options.h"
 
 namespace skein {

@@ -1,11 +1,11 @@
-// The steps of filters.h, made from their options; for filters.cc alone.
+// The steps of answer_filters.h, made from their options; for answer_filters.cc alone.
 #pragma once
 
 #include <span>
 #include <string>
 #include <vector>
 
-#include "skein/evaluate/metrics/filters.h"
+#include "skein/evaluate/metrics/answer_filters.h"
 #include "skein/evaluate/metrics/options.h"
 #include "skein/evaluate/metrics/python_regex.h"
 

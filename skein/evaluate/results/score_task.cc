@@ -7,8 +7,8 @@
 
 #include "skein/base/error.h"
 #include "skein/evaluate/metrics/aggregate.h"
+#include "skein/evaluate/metrics/answer_filters.h"
 #include "skein/evaluate/metrics/document_scores.h"
-#include "skein/evaluate/metrics/filters.h"
 #include "skein/evaluate/metrics/metric.h"
 #include "skein/evaluate/requests/answers.h"
 #include "skein/evaluate/results/code_scores.h"

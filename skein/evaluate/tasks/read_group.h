@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "skein/evaluate/tasks/fields.h"
+#include "skein/evaluate/tasks/task_fields.h"
 #include "skein/evaluate/tasks/task_group.h"
 
 namespace skein {

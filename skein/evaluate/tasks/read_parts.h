@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "skein/evaluate/tasks/fields.h"
 #include "skein/evaluate/tasks/task_config.h"
+#include "skein/evaluate/tasks/task_fields.h"
 
 namespace skein {
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <utility>
 
-#include "skein/evaluate/tasks/fields.h"
 #include "skein/evaluate/tasks/read_parts.h"
+#include "skein/evaluate/tasks/task_fields.h"
 
 namespace skein {
 namespace {

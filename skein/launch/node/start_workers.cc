@@ -8,7 +8,7 @@
 #include "skein/base/machine/cores.h"
 #include "skein/base/machine/machine.h"
 #include "skein/base/text/log.h"
-#include "skein/checkpoint/find/folder.h"
+#include "skein/checkpoint/find/checkpoint_folder.h"
 #include "skein/config/node_range.h"
 #include "skein/launch/node/generation_log.h"
 #include "skein/launch/node/workers.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "skein/store/key_value_store.h"
-#include "skein/supervise/store.h"
+#include "skein/supervise/rendezvous_store.h"
 #include "skein/supervise/supervisor.h"
 
 namespace skein {

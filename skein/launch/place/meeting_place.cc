@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "skein/base/error.h"
-#include "skein/supervise/store.h"
+#include "skein/supervise/rendezvous_store.h"
 
 namespace skein {
 namespace {

@@ -1,8 +1,8 @@
 // Where the machines of a run meet.
 //
-// Place   <rendezvous>/<start>/machines (supervise/store.h). A launcher names the start; machines
-//         that are started by hand join the newest one that has not ended, or begin the next:
-//         start-0001, start-0002, ...
+// Place   <rendezvous>/<start>/machines (supervise/rendezvous_store.h). A launcher names the start;
+//         machines that are started by hand join the newest one that has not ended, or begin the
+//         next: start-0001, start-0002, ...
 // Errors  those of the store
 #pragma once
 

@@ -10,7 +10,7 @@
 #include "skein/base/error.h"
 #include "skein/launch/place/rendezvous_root.h"
 #include "skein/store/signed_store.h"
-#include "skein/supervise/store.h"
+#include "skein/supervise/rendezvous_store.h"
 #include "tests/error_of.h"
 #include "tests/store/store_kinds.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "skein/model/decoder.h"
-#include "skein/model/rope.h"
+#include "skein/model/rotary.h"
 
 namespace skein {
 

@@ -7,7 +7,7 @@
 //
 // Source   Yang et al., "Qwen3 Technical Report", arXiv:2505.09388; transformers modeling_qwen3.py
 #include "skein/model/decoder_graph.h"
-#include "skein/model/rope.h"
+#include "skein/model/rotary.h"
 #include "skein/ops/add/add.h"
 #include "skein/ops/head_norm/head_norm.h"
 

@@ -7,7 +7,7 @@
 //               (passes/memory/plan_memory.h); everything else on the device. What stash reads must
 //               not be written before its stash_end, what fetch writes not read before its
 //               fetch_end
-// Backward      none: passes/offload.h adds these ops after differentiation
+// Backward      none: passes/offload_activations.h adds these ops after differentiation
 // Cost          memory only, at the rate of the link to the host (`op_factors` of docs/hardware.md)
 // Placement     any; that of x
 #pragma once

@@ -5,7 +5,7 @@
 // Memory      `buffer` has room for `depth` copies of x, which sends use in turn. A message is in
 //             flight until its copy is used again; that send then waits for it. So a stage computes
 //             on while its neighbour is busy, and two neighbours that send first do not deadlock;
-//             schedule/pipeline.h says which depth a schedule needs
+//             schedule/pipeline_tasks.h says which depth a schedule needs
 // Order       sends and receives over one group match in order. Forward and backward traffic have
 //             a group each, since the two interleave differently on the two stages
 // Derivative  none: the passes cut a graph that is already differentiated

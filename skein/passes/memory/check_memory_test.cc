@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "skein/ir/text.h"
+#include "skein/ir/graph_text.h"
 #include "skein/ir/verify.h"
 #include "skein/ops/add/add.h"
 #include "skein/ops/offload/offload.h"

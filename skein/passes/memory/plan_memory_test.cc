@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "skein/ir/text.h"
+#include "skein/ir/graph_text.h"
 #include "skein/ir/verify.h"
 #include "skein/ops/ops.h"
 #include "skein/passes/differentiate.h"

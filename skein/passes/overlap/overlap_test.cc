@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "skein/ir/text.h"
+#include "skein/ir/graph_text.h"
 #include "skein/ir/verify.h"
 #include "skein/ops/fold/fold.h"
 #include "skein/ops/ops.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "skein/ir/text.h"
+#include "skein/ir/graph_text.h"
 #include "skein/ir/verify.h"
 #include "skein/ops/ops.h"
 #include "skein/ops/redistribute/redistribute.h"

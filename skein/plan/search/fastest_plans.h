@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "skein/plan/search/search.h"
+#include "skein/plan/search/layout_search.h"
 
 namespace skein {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "skein/base/text/units.h"
-#include "skein/plan/search/search.h"
+#include "skein/plan/search/layout_search.h"
 
 namespace skein {
 

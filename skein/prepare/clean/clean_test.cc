@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "skein/data/corpus/sources.h"
+#include "skein/data/corpus/corpus_sources.h"
 #include "tests/data/fasttext_testing.h"
 #include "tests/data/ingest_testing.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "skein/bpe/unicode/invalid_utf8.h"
 #include "skein/bpe/unicode/nfc.h"
-#include "skein/bpe/unicode/utf8.h"
 
 namespace skein {
 namespace {

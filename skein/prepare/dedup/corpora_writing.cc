@@ -5,8 +5,8 @@
 
 #include "skein/base/error.h"
 #include "skein/base/threads/parallel_for.h"
-#include "skein/data/corpus/sources.h"
-#include "skein/data/corpus/writer.h"
+#include "skein/data/corpus/corpus_sources.h"
+#include "skein/data/corpus/corpus_writer.h"
 #include "skein/prepare/dedup/cut_passages.h"
 
 namespace skein {

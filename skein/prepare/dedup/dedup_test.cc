@@ -4,7 +4,7 @@
 #include <random>
 #include <set>
 
-#include "skein/data/corpus/sources.h"
+#include "skein/data/corpus/corpus_sources.h"
 #include "skein/prepare/ingest_shards.h"
 #include "tests/data/dedup_testing.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "skein/base/machine/clock.h"
-#include "skein/checkpoint/save/writer.h"
+#include "skein/checkpoint/save/checkpoint_writer.h"
 #include "skein/config/config.h"
 #include "skein/config/run/identity.h"
 #include "skein/ir/program.h"
@@ -107,7 +107,7 @@ class RunLog {
   void checkpoint_begin(int64_t step);
   void checkpoint_commit(const SavedCheckpoint& saved);
   void checkpoint_failed(int64_t step, const Error& why);
-  // `wire`: the bytes that rank 0 sent in the training steps of this start (skein/compile/wire.h).
+  // `wire`: the bytes that rank 0 sent in the training steps of this start (compile/wire_use.h).
   void stop(int64_t step, const std::string& why, const OrderedJson& wire = nullptr,
             const std::string& explained = "");
   void nothing_to_do(int64_t step, const std::string& ended_early = "");

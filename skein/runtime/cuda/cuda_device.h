@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "skein/runtime/cuda/readers.h"
+#include "skein/runtime/cuda/device_readers.h"
 #include "skein/runtime/cuda/staging.h"
 #include "skein/runtime/cuda/stream_progress.h"
 #include "skein/runtime/device.h"

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "skein/base/text/log.h"
-#include "skein/checkpoint/find/search.h"
+#include "skein/checkpoint/find/newest_good.h"
 #include "skein/config/run/change_text.h"
 #include "skein/train/explain/undo_change.h"
 

@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "skein/checkpoint/find/hold.h"
-#include "skein/checkpoint/save/writer.h"
+#include "skein/checkpoint/save/checkpoint_writer.h"
 #include "skein/runtime/executor.h"
 #include "skein/train/start/prepared_run.h"
 

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "skein/base/machine/clock.h"
-#include "skein/compile/wire.h"
+#include "skein/compile/wire_use.h"
 #include "skein/optim/learning_rate.h"
 #include "skein/train/loop/divergence.h"
 #include "skein/train/loop/rank_state.h"

@@ -4,7 +4,7 @@
 
 #include "skein/base/text/json_text.h"
 #include "skein/base/text/log.h"
-#include "skein/replica/search.h"
+#include "skein/replica/newest_whole.h"
 #include "skein/train/start/consensus.h"
 #include "skein/weights/init_source.h"
 #include "skein/weights/initialize.h"

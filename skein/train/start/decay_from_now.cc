@@ -4,8 +4,8 @@
 
 #include "skein/base/error.h"
 #include "skein/base/text/log.h"
+#include "skein/checkpoint/find/newest_good.h"
 #include "skein/checkpoint/find/reader.h"
-#include "skein/checkpoint/find/search.h"
 
 namespace skein {
 namespace {

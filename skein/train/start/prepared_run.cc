@@ -9,7 +9,7 @@
 #include "skein/base/shared/heartbeat.h"
 #include "skein/base/text/log.h"
 #include "skein/base/text/units.h"
-#include "skein/checkpoint/save/writer.h"
+#include "skein/checkpoint/save/checkpoint_writer.h"
 #include "skein/config/length.h"
 #include "skein/config/notes.h"
 #include "skein/config/run/skips.h"

@@ -11,15 +11,15 @@
 // Order    rank 0 alone does this, under the lock: it removes what a crash left, then searches
 // Errors   Error{kUsage} where PATH is no checkpoint, or the run did not begin from it; kCorrupt
 //          where there are checkpoints and none is good, since a new run beside them would hide the
-//          loss; kIo where they cannot be read now (checkpoint/find/search.h)
+//          loss; kIo where they cannot be read now (checkpoint/find/newest_good.h)
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "skein/checkpoint/find/newest_good.h"
 #include "skein/checkpoint/find/run_lock.h"
-#include "skein/checkpoint/find/search.h"
 #include "skein/comm/communicator.h"
 #include "skein/config/config.h"
 

@@ -9,7 +9,7 @@
 #include "skein/base/files/open_file.h"
 #include "skein/base/text/json_text.h"
 #include "skein/base/text/log.h"
-#include "skein/checkpoint/find/folder.h"
+#include "skein/checkpoint/find/checkpoint_folder.h"
 #include "skein/checkpoint/find/run_lock.h"
 #include "skein/checkpoint/format/file_ops.h"
 #include "skein/config/fields.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "skein/base/error.h"
-#include "skein/data/tokenizer/byte_level/bpe.h"
+#include "skein/data/tokenizer/byte_level/byte_level_bpe.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {

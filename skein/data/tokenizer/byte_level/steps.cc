@@ -1,8 +1,8 @@
 #include "skein/data/tokenizer/byte_level/steps.h"
 
 #include "skein/base/error.h"
+#include "skein/bpe/unicode/invalid_utf8.h"
 #include "skein/bpe/unicode/properties.h"
-#include "skein/bpe/unicode/utf8.h"
 
 namespace skein {
 namespace {

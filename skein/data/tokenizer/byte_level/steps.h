@@ -4,7 +4,7 @@
 // Source  https://github.com/huggingface/tokenizers, tokenizers/src
 #pragma once
 
-#include "skein/bpe/steps/decoder.h"
+#include "skein/bpe/steps/decode_steps.h"
 #include "skein/bpe/steps/normalizer.h"
 #include "skein/bpe/steps/pre_tokenizer.h"
 #include "skein/data/tokenizer/byte_level/json_members.h"

@@ -8,7 +8,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/text/json.h"
-#include "skein/data/tokenizer/sentencepiece/hugging_face.h"
+#include "skein/data/tokenizer/sentencepiece/hugging_face_files.h"
 #include "skein/data/tokenizer/tokenizer.h"
 #include "tests/error_of.h"
 #include "tests/places.h"

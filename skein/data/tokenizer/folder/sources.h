@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "skein/base/files/file.h"
-#include "skein/data/tokenizer/byte_level/model.h"
+#include "skein/data/tokenizer/byte_level/byte_level_model.h"
 
 namespace skein {
 

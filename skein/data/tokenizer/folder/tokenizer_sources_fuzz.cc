@@ -3,7 +3,7 @@
 #include <string>
 
 #include "skein/base/error.h"
-#include "skein/data/tokenizer/byte_level/bpe.h"
+#include "skein/data/tokenizer/byte_level/byte_level_bpe.h"
 #include "skein/data/tokenizer/folder/sources.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

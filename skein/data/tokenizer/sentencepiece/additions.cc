@@ -8,7 +8,7 @@
 #include "skein/base/error.h"
 #include "skein/base/text/json_text.h"
 #include "skein/data/tokenizer/folder/files.h"
-#include "skein/data/tokenizer/sentencepiece/bpe.h"
+#include "skein/data/tokenizer/sentencepiece/sentencepiece_bpe.h"
 #include "skein/objects/store.h"
 
 namespace skein {

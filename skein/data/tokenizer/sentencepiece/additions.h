@@ -9,7 +9,7 @@
 #include "skein/base/files/file.h"
 #include "skein/data/tokenizer/byte_level/added_token.h"
 #include "skein/data/tokenizer/folder/folder.h"
-#include "skein/data/tokenizer/sentencepiece/model.h"
+#include "skein/data/tokenizer/sentencepiece/sentencepiece_model.h"
 
 namespace skein {
 

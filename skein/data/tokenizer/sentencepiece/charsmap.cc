@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "skein/base/error.h"
-#include "skein/data/tokenizer/sentencepiece/model.h"
+#include "skein/data/tokenizer/sentencepiece/sentencepiece_model.h"
 
 namespace skein {
 namespace {

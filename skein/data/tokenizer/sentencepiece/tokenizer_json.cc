@@ -6,7 +6,7 @@
 #include "skein/base/text/json_text.h"
 #include "skein/base/text/utf8.h"
 #include "skein/data/tokenizer/folder/made.h"
-#include "skein/data/tokenizer/sentencepiece/hugging_face.h"
+#include "skein/data/tokenizer/sentencepiece/hugging_face_files.h"
 
 namespace skein {
 namespace {

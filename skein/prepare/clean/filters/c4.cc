@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "skein/prepare/clean/filters/filters.h"
+#include "skein/prepare/clean/filters/document_filters.h"
 
 namespace skein {
 namespace {

@@ -7,7 +7,7 @@
 // Threads  one at a time; each has a DocumentJudge of its own
 #pragma once
 
-#include "skein/prepare/clean/filters/filters.h"
+#include "skein/prepare/clean/filters/document_filters.h"
 
 namespace skein {
 

@@ -1,5 +1,5 @@
 #include "skein/base/numbers/hash.h"
-#include "skein/prepare/clean/filters/filters.h"
+#include "skein/prepare/clean/filters/document_filters.h"
 
 namespace skein {
 

@@ -1,4 +1,4 @@
-#include "skein/prepare/clean/filters/filters.h"
+#include "skein/prepare/clean/filters/document_filters.h"
 
 namespace skein {
 namespace {

@@ -1,7 +1,7 @@
 #include <bit>
 
 #include "skein/base/numbers/hash.h"
-#include "skein/prepare/clean/filters/filters.h"
+#include "skein/prepare/clean/filters/document_filters.h"
 
 namespace skein {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "skein/bpe/unicode/utf8.h"
+#include "skein/bpe/unicode/invalid_utf8.h"
 
 namespace skein {
 

@@ -17,7 +17,7 @@
 #include <string_view>
 
 #include "skein/base/numbers/hash.h"
-#include "skein/bpe/unicode/utf8.h"
+#include "skein/bpe/unicode/invalid_utf8.h"
 
 namespace skein {
 

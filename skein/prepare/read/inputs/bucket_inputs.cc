@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "skein/base/error.h"
-#include "skein/data/corpus/sources.h"
+#include "skein/data/corpus/corpus_sources.h"
 #include "skein/objects/store.h"
 #include "skein/prepare/read/bytes/foreign_files.h"
 #include "skein/prepare/read/inputs/input_format.h"

@@ -10,7 +10,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/text/hub_name.h"
-#include "skein/data/corpus/sources.h"
+#include "skein/data/corpus/corpus_sources.h"
 #include "skein/objects/url.h"
 #include "skein/prepare/read/inputs/bucket_inputs.h"
 #include "skein/prepare/read/inputs/input_format.h"
