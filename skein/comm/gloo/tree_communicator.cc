@@ -1,7 +1,6 @@
 #include "skein/comm/gloo/tree_communicator.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "skein/base/error.h"
@@ -90,7 +89,7 @@ std::vector<char> TreeCommunicator::gather(const Collective& of, std::vector<cha
     std::vector<char> sorted(data.size());
     size_t at = 0;
     for (const int from : order_below(0)) {
-      std::memcpy(sorted.data() + from * share, data.data() + at, static_cast<size_t>(share));
+      std::copy_n(data.data() + at, share, sorted.data() + from * share);
       at += static_cast<size_t>(share);
     }
     data = std::move(sorted);
@@ -112,7 +111,7 @@ void TreeCommunicator::broadcast(const Collective& collective) {
     const int64_t bytes = part.elements * size_of(collective.dtype);
     std::vector<char> data(static_cast<size_t>(padded(bytes)));
     const int root = collective.peer;
-    if (rank() == root) std::memcpy(data.data(), part.input, static_cast<size_t>(bytes));
+    if (rank() == root) std::copy_n(static_cast<const char*>(part.input), bytes, data.data());
     if (is_below(root, rank()) && rank() != root) {
       for (const int child : children()) {
         if (is_below(root, child))
@@ -123,7 +122,7 @@ void TreeCommunicator::broadcast(const Collective& collective) {
       move(collective, Kind::kSend, parent(), data.data(), padded(bytes));
     }
     broadcast_down(collective, data);
-    if (part.output != nullptr) std::memcpy(part.output, data.data(), static_cast<size_t>(bytes));
+    if (part.output != nullptr) std::copy_n(data.data(), bytes, static_cast<char*>(part.output));
   }
 }
 
@@ -137,8 +136,8 @@ void TreeCommunicator::all_gather(const Collective& collective) {
     const std::vector<char> all = gather(collective, std::move(mine));
     for (int peer = 0; peer < size(); ++peer) {
       const auto [begin, bytes] = share_of(collective, part, size(), peer);
-      std::memcpy(static_cast<char*>(part.output) + begin,
-                  all.data() + static_cast<size_t>(peer) * stride, static_cast<size_t>(bytes));
+      std::copy_n(all.data() + static_cast<size_t>(peer) * stride, bytes,
+                  static_cast<char*>(part.output) + begin);
     }
   }
 }
@@ -147,7 +146,7 @@ void TreeCommunicator::all_reduce(const Collective& collective) {
   for (const CollectivePart& part : collective.parts) {
     const auto bytes = static_cast<size_t>(part.elements * size_of(collective.dtype));
     std::vector<char> mine(static_cast<size_t>(padded(static_cast<int64_t>(bytes))));
-    std::memcpy(mine.data(), part.input, bytes);
+    std::copy_n(static_cast<const char*>(part.input), bytes, mine.data());
     const size_t stride = mine.size();
     const std::vector<char> all = gather(collective, std::move(mine));
     std::vector<const void*> terms;
