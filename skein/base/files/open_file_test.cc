@@ -17,6 +17,7 @@
 #include "skein/base/error.h"
 #include "skein/base/files/watched_file.h"
 #include "tests/error_of.h"
+#include "tests/sanitizers.h"
 #include "tests/temp_folder.h"
 
 namespace skein {
@@ -96,9 +97,7 @@ TEST_F(OpenFile, OnlyWhatIsNotThereIsAbsent) {
 }
 
 TEST_F(OpenFile, AProcessWithoutDescriptorsLeftFindsNothingAbsent) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "the sanitizers open files of their own";
-#endif
+  if (kIsSanitized) GTEST_SKIP() << "the sanitizers open files of their own";
   const fs::path text = file("text", "here");
   struct rlimit former {};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &former), 0);

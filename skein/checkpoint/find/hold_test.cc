@@ -9,6 +9,7 @@
 
 #include "skein/checkpoint/find/checkpoint_folder.h"
 #include "tests/error_of.h"
+#include "tests/sanitizers.h"
 #include "tests/temp_folder.h"
 
 namespace skein {
@@ -41,9 +42,7 @@ TEST_F(Holds, ACheckpointThatIsReadStays) {
 
 // Somebody may be reading it: whether is what could not be found out.
 TEST_F(Holds, OneThatCannotBeLookedAtStays) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "the sanitizers open files of their own";
-#endif
+  if (kIsSanitized) GTEST_SKIP() << "the sanitizers open files of their own";
   const CheckpointHold hold(checkpoint_);
   struct rlimit former {};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &former), 0);

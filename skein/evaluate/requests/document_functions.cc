@@ -209,8 +209,8 @@ Value race_text(const Value& document) {
 }
 
 Value race_target(const Value& document) {
-  const std::string& answer = text_column(race_problems(document).back(), "answer");
-  return Value::integer(static_cast<int64_t>(letter_place(answer)));
+  const std::vector<Value> problems = race_problems(document);
+  return Value::integer(static_cast<int64_t>(letter_place(text_column(problems.back(), "answer"))));
 }
 
 }  // namespace skein
