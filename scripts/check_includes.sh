@@ -10,8 +10,8 @@
 #   4. exits      exit, _exit, abort, terminate: only in cli/
 #   5. headers    begin with a comment that says what they are, then #pragma once
 #                 (*-inl.h, which are included several times, have no #pragma once)
-#   6. names      no two headers have one name; none defines a type of one name in one namespace with
-#                 another: the linker would take one's functions for the other's, without a word
+#   6. names      no two headers have one name, nor define types of one name in one namespace: the
+#                 linker would take one type's functions for the other's, without a word
 #   7. tests      gtest and what tests share (tests/) are included by tests alone
 #   8. folders    hold at most 30 files, tests not counted
 #

@@ -100,7 +100,7 @@ FAULTS = [
     Fault("committed_without_the_last_part", "skein/checkpoint/save/shared_save.cc",
           "if (num_missing == 0) break;", "if (num_missing <= 1) break;",
           "SharedSave.ARankThatDoesNotComeIsNamedWithinTheDeadline"),
-    Fault("one_checkpoint_too_many_removed", "skein/checkpoint/find/checkpoint_folder.cc",
+    Fault("one_checkpoint_too_many_removed", "skein/checkpoint/save/commit.cc",
           "static_cast<size_t>(policy.keep)", "static_cast<size_t>(policy.keep - 1)",
           "Retention.KeepsTheNewestAndThePermanent"),
     Fault("another_timeline_is_removed", "skein/checkpoint/format/timeline.cc",

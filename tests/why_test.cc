@@ -137,18 +137,6 @@ TEST(Why, NamesThePoison) {
   }
 }
 
-// One step with a learning rate that no weight survives.
-TEST(Why, SaysThatTheWeightsAreBroken) {
-  const Outcome ended = job().train("broken", {"run.steps=4", "optimizer.learning_rate=1e30"});
-  ASSERT_NE(ended.code, 0) << ended.err;
-  const Outcome answer =
-      TinyJob::must({"why", job().run("broken").string(), "--step", "2", "--exact"});
-  EXPECT_NE(answer.out.find("no document of this step has a finite loss: the weights of step 1 are "
-                            "broken already"),
-            std::string::npos)
-      << answer.out;
-}
-
 TEST(Why, RefusesWhatCannotBe) {
   const std::string run = trained().string();
   expect_refused(run_skein({"why", run}), 2, {"--step or --batch"});

@@ -87,12 +87,13 @@ def served_results(options):
         # The harness keeps max_length - 1 tokens of a text where `hf` keeps one more than the model's length.
         arguments = dict(model="judged", base_url=f"{url}/completions", tokenizer=options.model, num_concurrent=8,
                          max_length=length + 2, add_bos_token=adds_bos)
-        before = sum(os.times()[:2])
+        before, before_server = sum(os.times()[:2]), processor_seconds(server)
         results = lm_eval.simple_evaluate(model="local-completions", model_args=arguments,
                                           tasks=options.tasks.split(","), limit=options.limit,
                                           num_fewshot=options.num_fewshot, log_samples=True)
         own = sum(os.times()[:2]) - before
-        print(f"through the server: {processor_seconds(server):.1f} s of processors for it, {own:.1f} s for the harness")
+        of_server = processor_seconds(server) - before_server
+        print(f"through the server: {of_server:.1f} s of processor time in it, {own:.1f} s in the harness")
     finally:
         server.terminate()
         server.wait()

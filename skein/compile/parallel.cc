@@ -176,8 +176,9 @@ std::string idle_zero(const Config& config, const ParallelLayout& layout) {
   if (micro_batches == 1) return "";
   return fmt::format(
       "parallel.zero = {}: a rank has {} micro-batches a step, whose gradients are added up before "
-      "they are split: larger micro-batches or more data ranks leave one{}",
+      "they are split{}{}",
       layout.zero == 2 ? "2 does what 1 does" : "3 leaves gradients whole", micro_batches,
+      config.parallel.pairs ? "" : ": larger micro-batches or more data ranks leave one",
       layout.zero == 2 ? ", 3 splits the weights" : "");
 }
 

@@ -28,8 +28,8 @@ Evaluation evaluate_model(const ModelSource& source, const Tokenizer& tokenizer,
                           const std::vector<TaskNode>& asked, EvaluateOptions options,
                           const std::function<void(const EvaluateProgress&)>& progress,
                           const EvaluateNote& note) {
-  int64_t& max_length = options.engine.max_positions;
-  max_length = engine_positions(source.config(), max_length);
+  const int64_t max_length = engine_positions(source.config(), options.engine.max_positions);
+  options.engine.max_positions = max_length;
   if (options.apply_chat_template) {
     options.requests.chat_template = chat_prompts(source.tokenizer(), note);
   }

@@ -7,7 +7,7 @@
 //   line"), {}).text   // "hi\n"
 //
 // Grammar   parser.h; statements if, for, set, macro, call, with, filter, print, generation, raw
-// Filters   those of filters.h; tests: is_tests.h; methods of strings, dicts and lists: methods.h
+// Filters   those of filters.h; tests: is_tests.cc; methods of strings, dicts and lists: methods.h
 // Undefined is jinja2's: it prints as nothing, and any other use of it is an error.
 // What jinja2 has and this has not is refused by name, mostly by the constructor: include, import,
 // extends, block, autoescape, recursive loops, cycler, joiner, lipsum; integers beyond 64 bits; the

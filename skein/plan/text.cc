@@ -229,6 +229,7 @@ OrderedJson plan_to_json(const Plan& plan, const std::optional<StagePlan>& of_ra
   json["exposed_seconds"] = plan.step.exposed_seconds;
   json["bubble_fraction"] = plan.step.timeline.bubble_fraction;
   json["speed_of"] = plan.hardware.name;
+  if (!plan.hardware.note.empty()) json["speed_note"] = plan.hardware.note;
   json["tokens_per_second"] = plan.tokens_per_second;
   json["model_flops_utilization"] = plan.peak_utilization;  // former name, kept for readers
   json["peak_utilization"] = plan.peak_utilization;

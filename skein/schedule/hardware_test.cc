@@ -17,7 +17,6 @@ namespace fs = std::filesystem;
 Hardware example() {
   Hardware h;
   h.name = "a \"node\" \\ with\ttabs, \x7f and é";
-  h.note = "assumed";
   h.devices_per_node = 4;
   h.memory_bytes = 123456789012345;
   h.memory_bytes_per_s = 1.0 / 3 * 1e10;
@@ -55,6 +54,8 @@ TEST(Hardware, TextReadsBackToTheSameBits) {
   calibrated.op_factors = {{"attention", 1.0 / 3}, {"rms_norm", 20.5}};
   EXPECT_EQ(parse_hardware(hardware_text(calibrated), "h.toml"), calibrated);
   calibrated.unified_memory = true;
+  EXPECT_EQ(parse_hardware(hardware_text(calibrated), "h.toml"), calibrated);
+  calibrated.note = "measured \"here\"";
   EXPECT_EQ(parse_hardware(hardware_text(calibrated), "h.toml"), calibrated);
   Hardware with_fp8 = example();
   with_fp8.fp8_flops_per_s = 1.0 / 3 * 1e15;
@@ -112,6 +113,8 @@ TEST(Hardware, ErrorsNameLineKeyAndWhatWasMeant) {
             "h.toml: bf16.flops_per_s is 3e+14, above bf16.peak_flops_per_s, which is 1e+13: the "
             "first is the rate that is reached");
   const std::string top = "devices_per_node = 4\n";
+  EXPECT_EQ(message_of(with(top, top + "note = 3\n")),
+            "h.toml:3: note: expected a string in quotes");
   EXPECT_EQ(message_of(with(top, top + "unified_memory = 1\n")),
             "h.toml:3: unified_memory: expected true or false");
   EXPECT_NE(message_of(with(top, top + "unified_memory = true\nhost_memory_bytes = 1e12\n"))

@@ -13,8 +13,7 @@ ServedModel::ServedModel(const ServedModelOptions& options)
       tokenizer_(tokenizer_of(source_)),
       created_(std::time(nullptr)),
       eos_ids_(generation_defaults(source_).eos_ids) {
-  int64_t& max_positions = options_.engine.max_positions;
-  max_positions = engine_positions(source_.config(), max_positions);
+  options_.engine.max_positions = engine_positions(source_.config(), options.engine.max_positions);
   for (int32_t id = 0; id < vocab_size(); ++id) {
     if (!tokenizer_->has_token(id)) never_.push_back(id);
   }

@@ -42,7 +42,7 @@ TEST_F(Holds, ACheckpointThatIsReadStays) {
 
 // Somebody may be reading it: whether is what could not be found out.
 TEST_F(Holds, OneThatCannotBeLookedAtStays) {
-  if (kIsSanitized) GTEST_SKIP() << "the sanitizers open files of their own";
+  if (kHasAddressSanitizer) GTEST_SKIP() << "the sanitizers open files of their own";
   const CheckpointHold hold(checkpoint_);
   struct rlimit former {};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &former), 0);

@@ -220,7 +220,8 @@ int run_plan(const PlanOptions& options) {
   if (options.search) return run_search(request, options.search_seconds, options.json);
   Plan plan = make_plan(request);
   plan.evaluations = plan_evaluations(config, plan.step.step_seconds);
-  if (!hardware) {  // the run would be on this machine
+  const bool is_here = !hardware && plan.ranks() == config.launch.workers;
+  if (is_here && !options.goodput) {
     if (const std::string lack = lack_of_disk(config, plan.run.checkpoint_bytes); !lack.empty()) {
       print_line(stderr, "{}", lack);
     }

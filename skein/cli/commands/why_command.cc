@@ -13,6 +13,7 @@
 #include "skein/cli/shared/print.h"
 #include "skein/config/config.h"
 #include "skein/train/explain/explain_step.h"
+#include "skein/train/explain/verdict.h"
 
 namespace skein {
 namespace {
@@ -58,28 +59,9 @@ OrderedJson answer_json(const StepAnswer& answer, size_t top) {
           {"weights_from", answer.weights_from},
           {"exact", answer.is_exact},
           {"loss", finite_json(answer.loss)},
+          {"verdict", verdict_of(answer)},
           {"num_documents", answer.documents.size()},
           {"documents", std::move(documents)}};
-}
-
-// Where the loss is not finite: do the documents break it, or the weights? "" where it is finite.
-std::string broken_loss_verdict(const StepAnswer& answer) {
-  if (std::isfinite(answer.loss)) return "";
-  const auto all = static_cast<int64_t>(answer.documents.size());
-  const int64_t broken =
-      std::ranges::count_if(answer.documents, [](const DocumentEffect& document) {
-        return document.num_labels > 0 && !std::isfinite(document.loss);
-      });
-  if (broken < all) {
-    return fmt::format("{} of {} have a loss that is not finite with these weights: {}", broken,
-                       counted(all, "document"),
-                       broken == 1 ? "it comes first" : "they come first");
-  }
-  return fmt::format(
-      "no document of this step has a finite loss: the weights of step {} are broken already. Look "
-      "at loss and grad_norm of the steps before in metrics.jsonl, and ask why of the first that "
-      "stands out",
-      answer.weights_step);
 }
 
 void print_answer(const StepAnswer& answer, size_t top) {
@@ -96,18 +78,7 @@ void print_answer(const StepAnswer& answer, size_t top) {
         "in between again\n",
         answer.step, answer.step - 1, between == 1 ? "step" : fmt::format("{} steps", between));
   }
-  if (answer.ended_run && std::isfinite(answer.loss)) {
-    fmt::print(
-        "step {} ended the run, and with these weights the loss of its documents is finite: "
-        "{}\n",
-        answer.step,
-        answer.is_exact
-            ? "its gradient, or the weights after it, were not; a lower optimizer.learning_rate "
-              "may help"
-            : "the weights changed for the worse since; look with --exact, and at loss and "
-              "grad_norm of the last steps in metrics.jsonl");
-  }
-  if (const std::string verdict = broken_loss_verdict(answer); !verdict.empty()) {
+  if (const std::string verdict = verdict_of(answer); !verdict.empty()) {
     fmt::print("{}\n", verdict);
   }
   fmt::print("\n{:>4}  {:>9}  {:>5}  {:>11}  {:>8}  {:>9}  {:>9}  {:>6}  text\n", "rank",

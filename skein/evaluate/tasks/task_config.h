@@ -3,7 +3,7 @@
 //
 // Fields that are templates, names of columns or functions are kept as the file has them, as values
 // of a template (jinja/values): a string, a number, a list, a dict, or for `!function utils.name` a
-// callable whose name is "utils.name" (function_name()). What they mean: requests/fields.h.
+// callable whose name is "utils.name" (function_name()). What they mean: requests/document_field.h.
 #pragma once
 
 #include <cstdint>

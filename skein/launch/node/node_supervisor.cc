@@ -169,7 +169,9 @@ void NodeSupervisor::start_crew(const GenerationRecord& generation) {
   say_that_it_begins(generation);
   try {
     crew_.start(generation, view_, supervisor_.permitted_until());
-    log::info("the workers are processes {}", fmt::join(crew_.process_ids(), ", "));
+    const std::vector<pid_t> ids = crew_.process_ids();
+    log::info("{} {}", ids.size() == 1 ? "the worker is process" : "the workers are processes",
+              fmt::join(ids, ", "));
   } catch (const std::exception& exception) {
     const Error error = to_error(exception);
     log::error("{}", error.what());

@@ -51,17 +51,23 @@ void tell_layout(const PreparedRun& run, const ParallelLayout& layout, int64_t s
   }
   const int size = run.world.size();
   if (size > 1) {
-    log::info("{} ranks: {}, ZeRO {}, gradients added as by {} (reduction_width)", size,
-              layout.mesh.to_string(), layout.zero,
-              counted(layout.reduction_width, "virtual rank"));
+    const std::string order =
+        run.config.parallel.sums == "canonical"
+            ? fmt::format(", gradients summed in the order of {} (parallel.reduction_width)",
+                          counted(layout.reduction_width, "virtual rank"))
+            : "";
+    log::info("{} ranks: {}, ZeRO {}{}", size, layout.mesh.to_string(), layout.zero, order);
   }
   if (const std::string note = unequal_shares(layout); !note.empty()) log::info("{}", note);
   for (const std::string& note :
        decoder_notes(run.inputs.model(), layout.mesh, run.config.data.sequence_length)) {
     log::info("{}", note);
   }
-  for (const std::string& note : {idle_zero(run.config, layout), idle_pairs(run.config, layout)}) {
-    if (!note.empty()) log::warn("{}", note);
+  // ZeRO 3 splits weights and moments all the same.
+  const std::string idle = idle_zero(run.config, layout);
+  if (!idle.empty()) layout.zero == 3 ? log::info("{}", idle) : log::warn("{}", idle);
+  if (const std::string note = idle_pairs(run.config, layout); !note.empty()) {
+    log::warn("{}", note);
   }
 }
 
