@@ -74,7 +74,7 @@ std::vector<OrderedJson> samples_of(const fs::path& folder, const std::string& t
 TEST(Eval, PrintsATableOfScores) {
   const Outcome outcome = run_skein(job().arguments("both,say"));
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("|Tasks"));
+  EXPECT_THAT(outcome.out, HasSubstr(" on cpu in f32\n|Tasks"));
   EXPECT_THAT(outcome.out, HasSubstr("| - choose|"));
   EXPECT_THAT(outcome.out, HasSubstr("exact_match"));
 }
@@ -109,6 +109,15 @@ TEST(Eval, SpellingsOfTheHarnessAreUnderstood) {
   EXPECT_EQ(json.at("results").at("choose").at("sample_len"), 2);
   EXPECT_EQ(json.at("config").at("model_dtype"), "bf16");
   EXPECT_EQ(json.at("config").at("limit"), 2);
+  const Outcome table = run_skein(job().arguments("choose", {"--limit", "2"}));
+  EXPECT_THAT(table.out, HasSubstr(" on cpu in f32, at most 2 documents of each task\n"));
+}
+
+TEST(Eval, ListsTasks) {
+  const Outcome list = run_skein(job().arguments("list"));
+  EXPECT_EQ(list.exit_code, 0) << list.err;
+  EXPECT_THAT(list.out, HasSubstr("both (group)\n"));
+  EXPECT_THAT(list.out, HasSubstr("\nchoose\n"));
 }
 
 TEST(Eval, CompanyChangesNoAnswer) {
@@ -149,6 +158,16 @@ TEST(Eval, WhatIsWrongIsNamedBeforeTheModelIsAsked) {
               "task: lost\ndataset_path: nowhere/at_all\noutput_type: multiple_choice\n"
               "test_split: test\ndoc_to_text: a\ndoc_to_choice: b\ndoc_to_target: c\n");
   refused(job().arguments("lost"), 1, "data set nowhere/at_all: not on this machine");
+  job().write("tasks/gone.yaml", "include: lost.yaml\ntask: gone\n");
+  refused(job().arguments("lost,choose,gone"), 1, "Data are missing for 1 task more: gone");
+  job().write("tasks/renamed.yaml",
+              "include: choose.yaml\ntask: renamed\ndoc_to_text: \"{{goal}}\"\n");
+  refused(job().arguments("renamed"), 1,
+          "'goal' is undefined; the document has the columns question, options, answer");
+  refused(job().arguments("choose", {"--out", "/proc/results"}), 2, "--out is '/proc/results'");
+  refused(job().arguments("choose", {"--data", "/nowhere"}), 2, "--data /nowhere: there is no");
+  refused(job().arguments("choose", {"--limit", "0"}), 2, "expected a whole number of documents");
+  refused(job().arguments("choose", {"--limit", "1.5"}), 2, "expected a whole number of documents");
 }
 
 // The programs of a task: a comment, which the model continues to the end of its line, and a test
@@ -268,16 +287,32 @@ TEST(Eval, EvaluatesAllCheckpointsOnce) {
   EXPECT_EQ(rest.out, first.out);
   EXPECT_EQ(rest.err.find("written"), rest.err.rfind("written"));
   EXPECT_THAT(rest.err, HasSubstr("written"));
+  const OrderedJson one = OrderedJson::parse(read_file(files[1]));
+  EXPECT_EQ(one.at("skein").at("run").at("checkpoint").get<std::string>().size(), 32u);
+  EXPECT_TRUE(one.at("skein").at("asked").at("digests").contains("choose"));
+  EXPECT_TRUE(one.at("skein").contains("commit"));
+  // The same names with other documents are another question.
+  job().write("other/made/test.jsonl",
+              "{\"question\": \"is it\", \"options\": [\"so\", \"no\"], \"answer\": 1}\n");
+  Arguments elsewhere = words;
+  *(std::ranges::find(elsewhere, "--data") + 1) = (job().folder / "other").string();
+  EXPECT_EQ(run_skein(elsewhere).err.find("evaluated before"), std::string::npos);
+  // Results outlive their checkpoint.
+  fs::remove_all(job().checkpoint("saved", 2));
+  const Outcome gone = run_skein(words);
+  EXPECT_EQ(gone.out, first.out);
+  EXPECT_THAT(gone.err, HasSubstr("step 2: evaluated before; its checkpoint is gone"));
   // Another question, and another run's folder of results, have other results.
   Arguments other = words;
   other.insert(other.end(), {"--limit", "2", "--json"});
   const OrderedJson all = OrderedJson::parse(TinyJob::must(other).out).at("checkpoints");
-  ASSERT_EQ(all.size(), 3u);
-  EXPECT_EQ(all[2].at("skein").at("run").at("step"), 6);
-  EXPECT_EQ(all[2].at("n-samples").at("choose").at("effective"), 2);
-  // The report reads them.
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[1].at("skein").at("run").at("step"), 6);
+  EXPECT_EQ(all[1].at("n-samples").at("choose").at("effective"), 2);
+  // The report reads them, each question by itself.
   const Outcome report = run_skein({"report", run.string(), "--diff", "--json"});
   EXPECT_THAT(report.out, HasSubstr("eval.choose.acc"));
+  EXPECT_THAT(report.out, HasSubstr("eval.choose (2 documents).acc"));
 }
 
 TEST(Eval, RefusesAllCheckpointsOfAFolderWithoutAny) {

@@ -239,7 +239,8 @@ TEST_F(Serve, RefusesWhatItCannotAnswer) {
           "41 prompts with n 128 are 5248 texts: expected at most 4096");
   refused(R"({"prompt": "a", "suffix": "b"})", "suffix is not supported");
   refused(R"({"prompt": "a", "best_of": 4})", "best_of 4 is not supported");
-  refused(R"({"prompt": "a", "max_token": 4})", "\"max_token\" is no field of this request");
+  refused(R"({"prompt": "a", "max_token": 4})",
+          "\"max_token\" is no field of this request: did you mean max_tokens?");
   refused(R"({"prompt": "a", "stream_options": {}})", "stream is not true");
   refused(R"({"messages": [{"role": "user", "content": "hi"}]})", "has no chat template",
           "/v1/chat/completions");

@@ -33,12 +33,11 @@ Evaluation evaluate_model(const ModelSource& source, const Tokenizer& tokenizer,
   if (options.apply_chat_template) {
     options.requests.chat_template = chat_prompts(source.tokenizer(), note);
   }
-  std::vector<PreparedTask> tasks;
   ScoringOptions scoring = options.scoring;
-  for (const auto& config : tasks_of(asked)) {
-    check_execution(*config, options.execute);
-    tasks.push_back(prepare_task(config, options.data_folders, options.requests));
-    if (scoring.sandbox == nullptr && executes(*config)) {
+  for (const auto& config : tasks_of(asked)) check_execution(*config, options.execute);
+  std::vector<PreparedTask> tasks = prepare_tasks(asked, options.data_folders, options.requests);
+  for (const PreparedTask& task : tasks) {
+    if (scoring.sandbox == nullptr && executes(*task.config)) {
       scoring.sandbox = std::make_shared<const PythonSandbox>();
     }
   }

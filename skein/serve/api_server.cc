@@ -58,14 +58,15 @@ std::shared_ptr<const ServedModel> ApiServer::model() const {
   return model_;
 }
 
-void ApiServer::stop(std::chrono::milliseconds grace) {
-  if (is_stopping_.exchange(true)) return;
+int64_t ApiServer::stop(std::chrono::milliseconds grace) {
+  if (is_stopping_.exchange(true)) return 0;
   const auto end = std::chrono::steady_clock::now() + grace;
-  http_->stop(grace);  // what is under way continues meanwhile
+  const int64_t num_cut = http_->stop(grace);  // what is under way continues meanwhile
   const auto left =
       std::max(std::chrono::steady_clock::duration(0), end - std::chrono::steady_clock::now());
   loops_->stop(std::chrono::duration_cast<std::chrono::milliseconds>(left));
   if (reloading_.joinable()) reloading_.join();
+  return num_cut;
 }
 
 void ApiServer::handle(const HttpRequest& request, const Reply& reply) {

@@ -46,8 +46,9 @@ class ApiServer {
   std::shared_ptr<const ServedModel> model() const;
   const Device& device() const { return *devices_[0]; }  // of the first replica
 
-  // Accepts no more, answers what it has within `grace`, and ends.
-  void stop(std::chrono::milliseconds grace);
+  // Accepts no more, answers what it has within `grace`, and ends. Returns how many connections
+  // were cut off.
+  int64_t stop(std::chrono::milliseconds grace);
 
  private:
   using Reply = std::shared_ptr<HttpReply>;

@@ -6,11 +6,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <memory>
+#include <set>
+#include <utility>
 
+#include "skein/base/files/paths.h"
 #include "skein/base/machine/cores.h"
 #include "skein/base/text/log.h"
+#include "skein/base/text/units.h"
 #include "skein/checkpoint/find/checkpoint_folder.h"
 #include "skein/checkpoint/find/lineage.h"
 #include "skein/checkpoint/find/reader.h"
@@ -18,8 +23,10 @@
 #include "skein/cli/commands/commands.h"
 #include "skein/cli/evaluate/checkpoint_curve.h"
 #include "skein/cli/inputs/device_arguments.h"
+#include "skein/cli/shared/build_info.h"
 #include "skein/cli/shared/print.h"
 #include "skein/config/run/checkpoints.h"
+#include "skein/evaluate/prepare/prepared_task.h"
 #include "skein/evaluate/results/results_files.h"
 #include "skein/evaluate/results/results_json.h"
 #include "skein/evaluate/tasks/load_tasks.h"
@@ -60,11 +67,13 @@ std::vector<fs::path> paths_of(const std::vector<std::string>& names) {
   return {names.begin(), names.end()};
 }
 
-// What the results depend on beside the weights, and what is written of them.
-OrderedJson asked_of(const EvalArguments& arguments) {
+// What the results depend on beside the weights, and what is written of them. `digests`: of the
+// tasks, by name.
+OrderedJson asked_of(const EvalArguments& arguments, OrderedJson digests) {
   const RequestOptions& requests = arguments.evaluate.requests;
   return {
       {"tasks", arguments.tasks},
+      {"digests", std::move(digests)},
       {"num_fewshot", requests.num_fewshot ? OrderedJson(*requests.num_fewshot) : OrderedJson()},
       {"limit", requests.limit ? OrderedJson(*requests.limit) : OrderedJson()},
       {"fewshot_seed", requests.seed},
@@ -78,10 +87,16 @@ OrderedJson asked_of(const EvalArguments& arguments) {
       {"tensor", arguments.device.tensor}};
 }
 
-// The first line of its manifest, which says the checksum of all that it consists of.
+// Of all that it consists of: in the first line of its manifest, {"manifest_xxh3_128": "…",
 std::string checksum_of(const fs::path& checkpoint) {
   const std::string text = StoredFile(checkpoint / "manifest.json").text(200);
-  return text.substr(0, text.find('\n'));
+  const std::string line = text.substr(0, text.find('\n'));
+  const size_t end = line.rfind('"'), begin = line.rfind('"', end - 1);
+  if (end == line.npos || begin == line.npos) {
+    fail(ErrorCode::kCorrupt, "{}: expected its checksum in the first line of manifest.json",
+         checkpoint.string());
+  }
+  return line.substr(begin + 1, end - begin - 1);
 }
 
 // Of a checkpoint; null: a Hugging Face folder is none.
@@ -104,6 +119,12 @@ void take_options(EvalArguments& arguments) {
     options.requests.num_fewshot = arguments.num_fewshot;
   }
   if (arguments.limit_option->count() > 0) options.requests.limit = arguments.limit;
+  for (const fs::path& folder : options.data_folders) {
+    if (!fs::is_directory(folder)) {
+      fail(ErrorCode::kUsage, "--data {}: there is no such folder", folder.string());
+    }
+  }
+  if (!arguments.out.empty()) require_writable_folder(arguments.out, "--out");
   options.scoring.num_threads =
       arguments.device.threads > 0 ? arguments.device.threads : num_cores();
 }
@@ -118,13 +139,16 @@ class Evaluator {
   struct Results {
     Evaluation evaluation;
     OrderedJson json;
+    std::string header;  // of the table
+    double begun = 0;
   };
-  Results evaluate(const std::string& model, const std::string& out) const {
+  Results evaluate(const std::string& model) const {
     const double begun = now();
     const ModelSource source(model);
     const auto tokenizer = tokenizer_of(source);
     const EvaluateOptions& options = arguments_.evaluate;
-    Results results{evaluate_model(source, *tokenizer, asked_, options, show, warn), {}};
+    Results results{.evaluation = evaluate_model(source, *tokenizer, asked_, options, show, warn),
+                    .begun = begun};
     if (log::on_terminal()) fmt::print(stderr, "\r\033[K");
     EvaluationRecord record;
     record.model = model;
@@ -138,17 +162,42 @@ class Evaluator {
     record.date = begun;
     record.seconds = now() - begun;
     record.run = run_of(source);
-    record.asked = asked_of(arguments_);
+    OrderedJson digests = OrderedJson::object();
+    for (const TaskScores& task : results.evaluation.tasks) digests[task.task->task] = task.digest;
+    record.asked = asked_of(arguments_, std::move(digests));
+    const OrderedJson version = version_json();
+    record.version = {{"version", version.at("version")}, {"commit", version.at("commit")}};
     results.json = results_json(results.evaluation, record);
-    if (out.empty()) return results;
-    for (const fs::path& file :
-         write_results(out, arguments_.model, results.evaluation, results.json, begun)) {
-      print_line(stderr, "written: {}", file.string());
-    }
+    results.header = fmt::format("{} on {} in {}{}\n", visible_line(source.path().string()),
+                                 record.device, record.precision, limit_text());
     return results;
   }
 
+  void write(const Results& results, const std::string& out) const {
+    for (const fs::path& file :
+         write_results(out, arguments_.model, results.evaluation, results.json, results.begun)) {
+      print_line(stderr, "written: {}", file.string());
+    }
+  }
+
+  // Of the tasks as they are now, by name.
+  OrderedJson digests() const {
+    OrderedJson digests = OrderedJson::object();
+    const EvaluateOptions& options = arguments_.evaluate;
+    for (const PreparedTask& task : prepare_tasks(asked_, options.data_folders, options.requests)) {
+      digests[task.config->task] = task.digest;
+    }
+    return digests;
+  }
+
  private:
+  std::string limit_text() const {
+    const std::optional<double>& limit = arguments_.evaluate.requests.limit;
+    if (!limit) return "";
+    if (*limit < 1) return fmt::format(", the first {:g} % of each task's documents", 100 * *limit);
+    return fmt::format(", at most {} of each task",
+                       counted(static_cast<int64_t>(*limit), "document"));
+  }
   static void warn(const std::string& note) { log::warn("{}", note); }
 
   const EvalArguments& arguments_;
@@ -159,12 +208,14 @@ int evaluate(const EvalArguments& arguments) {
   if (arguments.evaluate.scoring.log_samples && arguments.out.empty()) {
     fail(ErrorCode::kUsage, "--log-samples: nothing is written without --out DIR");
   }
-  const Evaluator::Results results = Evaluator(arguments).evaluate(arguments.model, arguments.out);
+  const Evaluator evaluator(arguments);
+  const Evaluator::Results results = evaluator.evaluate(arguments.model);
   if (arguments.json) {
     print_json(results.json);
   } else {
-    print_text(stdout, results_table(results.evaluation));
+    print_text(stdout, results.header + results_table(results.evaluation));
   }
+  if (!arguments.out.empty()) evaluator.write(results, arguments.out);
   return kExitDone;
 }
 
@@ -191,12 +242,30 @@ std::string folder_of_results(const EvalArguments& arguments) {
   return (fs::path(arguments.model) / "eval").string();
 }
 
+int64_t step_of(const Json& results) {
+  return results.at("skein").at("run").at("step").get<int64_t>();
+}
+
+// Adds those that are left in `known`, of steps that no checkpoint has any more.
+void add_of_removed_checkpoints(const std::map<std::string, Json>& known, std::vector<Json>& all) {
+  std::set<int64_t> steps;
+  for (const Json& results : all) steps.insert(step_of(results));
+  for (const auto& [checksum, results] : known) {
+    if (!steps.insert(step_of(results)).second) continue;
+    print_line(stderr, "step {}: evaluated before; its checkpoint is gone", step_of(results));
+    all.push_back(results);
+  }
+  std::ranges::sort(all, {}, step_of);
+}
+
 // Those that an earlier call has done are not done again, and a damaged one is passed over.
 int evaluate_all_checkpoints(const EvalArguments& arguments) {
   const std::vector<CheckpointInfo> checkpoints = checkpoints_of(arguments.model);
   const std::string out = folder_of_results(arguments);
-  std::map<std::string, Json> known = known_results(out, arguments.model, asked_of(arguments));
+  require_writable_folder(out, arguments.out.empty() ? "the folder of results" : "--out");
   const Evaluator evaluator(arguments);
+  std::map<std::string, Json> known =
+      known_results(out, arguments.model, asked_of(arguments, evaluator.digests()));
   std::vector<Json> all;
   for (const CheckpointInfo& checkpoint : checkpoints) {
     auto checksum = try_run([&] { return checksum_of(checkpoint.path); });
@@ -204,11 +273,14 @@ int evaluate_all_checkpoints(const EvalArguments& arguments) {
     if (found != known.end()) {
       print_line(stderr, "step {}: evaluated before", checkpoint.step);
       all.push_back(std::move(found->second));
+      known.erase(found);
       continue;
     }
     print_line(stderr, "step {}: {}", checkpoint.step, checkpoint.path.string());
     try {
-      all.push_back(evaluator.evaluate(checkpoint.path.string(), out).json);
+      const Evaluator::Results results = evaluator.evaluate(checkpoint.path.string());
+      evaluator.write(results, out);
+      all.push_back(results.json);
     } catch (const Error& error) {
       const bool is_damaged =
           error.code() == ErrorCode::kCorrupt || !is_stored(checkpoint.path / "manifest.json");
@@ -216,6 +288,7 @@ int evaluate_all_checkpoints(const EvalArguments& arguments) {
       log::warn("passing over the checkpoint {}: {}", checkpoint.path.string(), error.what());
     }
   }
+  add_of_removed_checkpoints(known, all);
   if (arguments.json) {
     print_json(OrderedJson{{"checkpoints", all}});
   } else {
@@ -236,7 +309,7 @@ void add_eval_command(CLI::App& app, CommandContext& context) {
   command
       ->add_option("--tasks", options->tasks,
                    "names of tasks, groups and tags, patterns (mmlu_*) or files .yaml, with commas "
-                   "between")
+                   "between; list: prints all names")
       ->required();
   as_path_of_a_disk(command->add_option(
       "--include-path,--include_path", options->include_paths,
@@ -253,7 +326,17 @@ void add_eval_command(CLI::App& app, CommandContext& context) {
       command
           ->add_option("--limit", options->limit,
                        "documents of each task, the first ones; below 1: that share of them")
-          ->check(number_from(0));
+          ->check(number_from(0))
+          ->check(
+              [](const std::string& text) {
+                const double limit = std::stod(text);
+                return limit > 0 && (limit < 1 || limit == std::floor(limit))
+                           ? ""
+                           : text +
+                                 ": expected a whole number of documents from 1, or a share "
+                                 "between 0 and 1";
+              },
+              "");
   command->add_flag("--log-samples,--log_samples", options->evaluate.scoring.log_samples,
                     "write what was asked and answered, a file a task");
   command->add_flag("--execute,--confirm_run_unsafe_code,--confirm-run-unsafe-code",
@@ -264,8 +347,7 @@ void add_eval_command(CLI::App& app, CommandContext& context) {
       ->add_option("--max-length,--max_length", options->evaluate.engine.max_positions,
                    "tokens that the model is given at most; default: all that it is meant for")
       ->check(whole_number_from(1));
-  command->add_option("--precision", options->precision, "of the computation: f32 or bf16; f32")
-      ->check(CLI::IsMember({"f32", "bf16"}).description(""));
+  add_precision_option(*command, options->precision);
   command
       ->add_option("--cache-gb", options->cache_gb,
                    "of keys and values on each device, 0.27; room for at least one text")
@@ -295,6 +377,10 @@ void add_eval_command(CLI::App& app, CommandContext& context) {
   command->callback([&context, options] {
     context.computes = true;
     context.run = [options] {
+      if (options->tasks == "list") {
+        print_text(stdout, task_list(paths_of(options->include_paths)));
+        return kExitDone;
+      }
       options->device.prepare();
       take_options(*options);
       return options->all_checkpoints ? evaluate_all_checkpoints(*options) : evaluate(*options);

@@ -175,7 +175,12 @@ int serve(const ServeArguments& arguments) {
   const int signal = stop.wait();
   print_line(stderr, "{}: answering what is under way, for {} s at most",
              signal == SIGINT ? "SIGINT" : "SIGTERM", arguments.grace_seconds);
-  server.stop(std::chrono::milliseconds(static_cast<int64_t>(arguments.grace_seconds * 1e3)));
+  const int64_t num_cut =
+      server.stop(std::chrono::milliseconds(static_cast<int64_t>(arguments.grace_seconds * 1e3)));
+  if (num_cut > 0) {
+    print_line(stderr, "cut off {}, whose answers were not complete",
+               counted(num_cut, "connection"));
+  }
   return kExitDone;
 }
 
@@ -194,8 +199,7 @@ void add_serve_command(CLI::App& app, CommandContext& context) {
       "keys, one a line, of which clients give one; else the key in SKEIN_API_KEY; else none"));
   command->add_option("--served-model-name", options->name,
                       "what requests call the model; default: the last part of its path");
-  command->add_option("--precision", options->precision, "of the computation: f32 or bf16; f32")
-      ->check(CLI::IsMember({"f32", "bf16"}).description(""));
+  add_precision_option(*command, options->precision);
   command
       ->add_option("--max-length,--max-model-len", options->max_length,
                    "tokens of a text, new ones included; default: all that the model is meant for")

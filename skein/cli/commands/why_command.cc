@@ -81,18 +81,22 @@ void print_answer(const StepAnswer& answer, size_t top) {
   if (const std::string verdict = verdict_of(answer); !verdict.empty()) {
     fmt::print("{}\n", verdict);
   }
-  fmt::print("\n{:>4}  {:>9}  {:>5}  {:>11}  {:>8}  {:>9}  {:>9}  {:>6}  text\n", "rank",
-             "document", "lane", "tokens", "loss", "bits/byte", "grad norm", "share");
+  fmt::print(
+      "\nby deviation: how far a document stands out from the others of the step by its loss, bits "
+      "a byte, loss beside that of shuffled tokens, or gradient norm\n"
+      "{:>4}  {:>9}  {:>5}  {:>11}  {:>8}  {:>9}  {:>9}  {:>6}  {:>9}  text\n",
+      "rank", "document", "lane", "tokens", "loss", "bits/byte", "grad norm", "share", "deviation");
   for (size_t i = 0; i < std::min(top, answer.documents.size()); ++i) {
     const DocumentEffect& document = answer.documents[i];
-    fmt::print("{:>4}  {:>9}  {:>5}  {:>11}  {:>8.3f}  {:>9.3f}  {:>9.3g}  {:>5.1f}%  {}\n", i + 1,
-               answer.corpora.size() == 1
-                   ? fmt::format("{}", document.place.document)
-                   : fmt::format("{}:{}", document.place.corpus + 1, document.place.document),
-               document.place.row,
-               fmt::format("{}-{}", document.place.begin, document.place.end - 1), document.loss,
-               document.bits_per_byte, document.grad_norm, 100 * document.loss_share,
-               visible_text(document.text, kShownCharacters));
+    fmt::print(
+        "{:>4}  {:>9}  {:>5}  {:>11}  {:>8.3f}  {:>9.3f}  {:>9.3g}  {:>5.1f}%  {:>9.1f}  {}\n",
+        i + 1,
+        answer.corpora.size() == 1
+            ? fmt::format("{}", document.place.document)
+            : fmt::format("{}:{}", document.place.corpus + 1, document.place.document),
+        document.place.row, fmt::format("{}-{}", document.place.begin, document.place.end - 1),
+        document.loss, document.bits_per_byte, document.grad_norm, 100 * document.loss_share,
+        document.deviation, visible_text(document.text, kShownCharacters));
     if (!document.source.empty()) {
       print_line(stdout, "{:>16}from {}:{}", "", document.source, document.record);
     }
@@ -141,7 +145,8 @@ void add_why_command(CLI::App& app, CommandContext& context) {
   const auto options = std::make_shared<WhyOptions>();
   CLI::App* command = app.add_subcommand(
       "why", "Rank the documents of a step by their own loss and gradient: which is the poison?");
-  options->config.add_to(*command, context);
+  options->config.add_to(*command, context)
+      ->description("the folder of a run, or its configuration");
   command->add_option("--step", options->question.step, "a step of the run; the first is 1")
       ->check(whole_number_from(1));
   command

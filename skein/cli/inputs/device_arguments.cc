@@ -57,6 +57,17 @@ void add_device_options(CLI::App& command, DeviceArguments& arguments) {
       ->check(whole_number_from(0));
 }
 
+void add_precision_option(CLI::App& command, std::string& precision) {
+  command.add_option("--precision", precision, "of the computation: f32 or bf16; f32")
+      ->transform(CLI::Validator(
+          [](std::string& text) {
+            if (text == "fp32") text = "f32";
+            return std::string();
+          },
+          ""))
+      ->check(CLI::IsMember({"f32", "bf16"}).description(""));
+}
+
 void add_rank_options(CLI::App& command, DeviceArguments& arguments) {
   command
       .add_option("--tensor,--tensor-parallel-size", arguments.tensor,

@@ -30,6 +30,8 @@ struct DeviceArguments {
 };
 
 void add_device_options(CLI::App& command, DeviceArguments& arguments);
+// --precision: "f32" (also spelt fp32) or "bf16".
+void add_precision_option(CLI::App& command, std::string& precision);
 void add_rank_options(CLI::App& command, DeviceArguments& arguments);
 
 }  // namespace skein

@@ -49,13 +49,12 @@ TaskTexts::TaskTexts(const std::vector<TaskNode>& asked,
                      const RequestOptions& options, TextEncoder& encoder)
     : nodes_(asked) {
   const int64_t num_cut = encoder.num_cut();
-  for (const auto& config : tasks_of(asked)) {
-    check_type(*config);
-    Asked& one =
-        asked_.emplace_back(Asked{prepare_task(config, data_folders, options), {}, {}, {}});
-    one.left_out = metrics_left_out(*config);
+  for (const auto& config : tasks_of(asked)) check_type(*config);
+  for (PreparedTask& task : prepare_tasks(asked, data_folders, options)) {
+    Asked& one = asked_.emplace_back(Asked{std::move(task), {}, {}, {}});
+    one.left_out = metrics_left_out(*one.task.config);
     for (const std::string& metric : one.left_out) {
-      left_out_.push_back(fmt::format("{}: {}", config->task, metric));
+      left_out_.push_back(fmt::format("{}: {}", one.task.config->task, metric));
     }
     one.documents = ask_all(one.task);
     encode(one, encoder);

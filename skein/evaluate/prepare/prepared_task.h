@@ -25,11 +25,17 @@ struct PreparedTask {
   std::vector<DocumentRequests> written;  // of a file of requests
   int64_t num_documents = 0;              // of the split
   int64_t num_fewshot = 0;
+  std::string digest;  // xxh3 of its configuration, documents and examples
 };
 
 PreparedTask prepare_task(std::shared_ptr<const TaskConfig> config,
                           const std::vector<std::filesystem::path>& data_folders,
                           const RequestOptions& options);
+
+// All of them. An error of data sets that are missing names every task that lacks its own.
+std::vector<PreparedTask> prepare_tasks(const std::vector<TaskNode>& asked,
+                                        const std::vector<std::filesystem::path>& data_folders,
+                                        const RequestOptions& options);
 
 // The requests of all documents, without answers. Once.
 std::vector<DocumentAnswers> ask_all(PreparedTask& task);

@@ -1,6 +1,7 @@
 #include "skein/evaluate/requests/requests.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -42,6 +43,14 @@ std::vector<std::string> columns_of(const Value& document) {
     if (entry.first.is_string()) columns.push_back(entry.first.text());
   }
   return columns;
+}
+
+// What a template does not find is often a column of another name.
+std::string with_columns(const Error& error, const Value& document) {
+  const std::string what = error.what();
+  if (!what.ends_with("is undefined")) return what;
+  return fmt::format("{}; the document has the columns {}", what,
+                     fmt::join(columns_of(document), ", "));
 }
 
 }  // namespace
@@ -160,7 +169,7 @@ void TaskRequests::look_at_first() try {
     fail(ErrorCode::kInvalid, "a choice of doc_to_choice is empty; expected text");
   if (is_whole_number(target)) choice_at(choices, target);
 } catch (const Error& error) {
-  fail(error.code(), "task {}: document 0: {}", config_.task, error.what());
+  fail(error.code(), "task {}: document 0: {}", config_.task, with_columns(error, documents_[0]));
 }
 
 std::optional<DocumentRequests> TaskRequests::next() {
@@ -168,7 +177,8 @@ std::optional<DocumentRequests> TaskRequests::next() {
   try {
     return requests_of(next_++);
   } catch (const Error& error) {
-    fail(error.code(), "task {}: document {}: {}", config_.task, next_ - 1, error.what());
+    fail(error.code(), "task {}: document {}: {}", config_.task, next_ - 1,
+         with_columns(error, documents_[static_cast<size_t>(next_ - 1)]));
   }
 }
 

@@ -194,10 +194,14 @@ std::string refusal(const std::string& keys, const std::vector<std::string>& doc
 
 TEST(TaskRequests, NameTaskDocumentAndField) {
   const std::vector<std::string> rows = {R"({"q": "x", "a": "y"})", R"({"a": "y"})"};
-  EXPECT_EQ(refusal(R"(, "doc_to_text": "{{q}} {{b}}")", rows),
-            "task made: document 0: doc_to_text:1:9: 'b' is undefined");
-  EXPECT_EQ(refusal(R"(, "doc_to_text": "{{q}}")", rows),
-            "task made: document 1: doc_to_text:1:3: 'q' is undefined");
+  EXPECT_EQ(
+      refusal(R"(, "doc_to_text": "{{q}} {{b}}")", rows),
+      "task made: document 0: doc_to_text:1:9: 'b' is undefined; the document has the columns "
+      "q, a");
+  EXPECT_EQ(
+      refusal(R"(, "doc_to_text": "{{q}}")", rows),
+      "task made: document 1: doc_to_text:1:3: 'q' is undefined; the document has the columns "
+      "a");
   EXPECT_EQ(refusal(R"(, "doc_to_text": "q")", rows),
             "task made: document 1: the document has no column 'q'");
   EXPECT_EQ(refusal(R"(, "doc_to_text": "{{q")", rows).rfind("task made: doc_to_text:1:", 0), 0U);

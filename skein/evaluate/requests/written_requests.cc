@@ -23,9 +23,12 @@ class RequestLine {
   RequestLine(std::string_view line, std::string where)
       : where_(std::move(where)), json_(parse_json(line, where_)) {
     if (!json_.is_object()) wrong("expected an object");
-    if (text(json_, "request_type") != "loglikelihood") {
-      fail(ErrorCode::kUnsupported, "{}: request_type is {}: expected loglikelihood", where_,
-           text(json_, "request_type"));
+    // Of the second type OLMES also generates; its perplexity_context is the context.
+    const std::string type = text(json_, "request_type");
+    if (type != "loglikelihood" && type != "generate_until_and_loglikelihood") {
+      fail(ErrorCode::kUnsupported,
+           "{}: request_type is {}: expected loglikelihood or generate_until_and_loglikelihood",
+           where_, type);
     }
     if (!json_.contains("request") || !json_.at("request").is_object()) {
       wrong("expected an object \"request\"");

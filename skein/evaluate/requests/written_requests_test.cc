@@ -48,6 +48,16 @@ TEST_F(WrittenRequests, AreTheChoicesOfDocuments) {
   EXPECT_EQ(documents[1].target.as_integer(), 0);
 }
 
+// OLMES's answers of gold, of which it generates too.
+TEST_F(WrittenRequests, OfBothTypesAreLogLikelihoods) {
+  const auto documents = read(
+      R"({"request_type": "generate_until_and_loglikelihood", "doc_id": 0, "idx": 0, "label": "4", )"
+      R"("request": {"context": "2 + 2 =", "continuation": " 4", "stop_sequences": ["."]}})");
+  ASSERT_EQ(documents.size(), 1u);
+  EXPECT_EQ(documents[0].requests[0].kind, EvaluationRequest::Kind::kLoglikelihood);
+  EXPECT_EQ(documents[0].requests[0].continuation, " 4");
+}
+
 TEST_F(WrittenRequests, ThatAreNotWhatTheyShouldBeAreRefusedByLine) {
   EXPECT_THAT(error(""), HasSubstr("there are no requests"));
   EXPECT_THAT(error("{"), HasSubstr("requests.jsonl, line 1"));

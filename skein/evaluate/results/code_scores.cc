@@ -39,10 +39,17 @@ std::vector<std::string> programs_of(const Value& answer, const Value& target) {
   return programs;
 }
 
+// The first that looks at them names the task.
+std::vector<ScoredMetric> metrics_of(const TaskConfig& task) try {
+  return make_metrics(task.metrics, task.output_type);
+} catch (const Error& error) {
+  fail(error.code(), "task {}: {}", task.task, error.what());
+}
+
 }  // namespace
 
 bool runs_programs(const TaskConfig& task) {
-  const std::vector<ScoredMetric> metrics = make_metrics(task.metrics, task.output_type);
+  const std::vector<ScoredMetric> metrics = metrics_of(task);
   const auto num_of_code = std::count_if(
       metrics.begin(), metrics.end(), [](const auto& metric) { return metric.code.has_value(); });
   if (num_of_code > 0 && num_of_code < std::ssize(metrics)) {

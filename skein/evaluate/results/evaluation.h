@@ -27,6 +27,7 @@ struct TaskScores {
   int64_t num_fewshot = 0;
   int64_t num_documents = 0;  // of the split
   int64_t num_evaluated = 0;
+  std::string digest;                    // of its configuration and documents
   int64_t num_without_right_choice = 0;  // documents whose target is none of their choices
   std::vector<TaskMetric> scores;
   std::vector<std::string> samples;  // lines of JSON, if they were asked for

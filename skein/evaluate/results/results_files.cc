@@ -55,7 +55,7 @@ std::vector<fs::path> write_results(const fs::path& folder, const std::string& m
   }
   // Last: where it is, the others are.
   written.insert(written.begin(), place / ("results_" + stamp + ".json"));
-  write_file_atomic(written.front(), exact_json(json, written.front().string(), 2));
+  write_file_atomic(written.front(), exact_json(json, written.front().string(), 2) + "\n");
   return written;
 }
 

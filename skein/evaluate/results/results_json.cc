@@ -100,7 +100,9 @@ OrderedJson results_json(const Evaluation& evaluation, const EvaluationRecord& r
   json["model_source"] = "skein";
   json["model_name"] = record.model;
   json["total_evaluation_time_seconds"] = fmt::format("{}", record.seconds);
-  if (!record.run.is_null()) json["skein"] = {{"run", record.run}, {"asked", record.asked}};
+  json["skein"] = record.version;
+  if (!record.run.is_null()) json["skein"]["run"] = record.run;
+  json["skein"]["asked"] = record.asked;
   return json;
 }
 

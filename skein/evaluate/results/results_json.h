@@ -5,7 +5,7 @@
 //          "acc_stderr,none"}}, groups, group_subtasks, configs, versions, n-shot,
 //          higher_is_better, n-samples, config (what evaluated), date, model_name,
 //          total_evaluation_time_seconds. A standard error that a metric has not is "N/A". Only
-//          Skein has the keys skein.run, of a checkpoint, and skein.asked
+//          Skein has the keys skein.version, skein.run (of a checkpoint) and skein.asked
 // Source   lm-evaluation-harness 0.4.13, result_schema.py, evaluator_utils.py
 #pragma once
 
@@ -25,10 +25,11 @@ struct EvaluationRecord {
   int64_t num_parameters = 0;
   OrderedJson limit;  // a number, or null
   uint64_t fewshot_seed = 1234;
-  double date = 0;     // seconds since 1970
-  double seconds = 0;  // that the evaluation took
-  OrderedJson run;     // of a checkpoint: step, tokens, checkpoint (its checksum); else null
-  OrderedJson asked;   // all that the results depend on beside the weights and the data
+  double date = 0;      // seconds since 1970
+  double seconds = 0;   // that the evaluation took
+  OrderedJson run;      // of a checkpoint: step, tokens, checkpoint (its checksum); else null
+  OrderedJson asked;    // all that the results depend on beside the weights
+  OrderedJson version;  // of Skein: version, commit
 };
 
 OrderedJson results_json(const Evaluation& evaluation, const EvaluationRecord& record);

@@ -11,6 +11,7 @@
 #include "skein/base/error.h"
 #include "skein/base/files/file.h"
 #include "skein/base/text/name_list.h"
+#include "skein/base/text/units.h"
 #include "skein/evaluate/tasks/read_group.h"
 #include "skein/evaluate/tasks/read_task.h"
 #include "skein/evaluate/tasks/request_file.h"
@@ -250,6 +251,31 @@ void check_tasks_are_apart(const std::vector<TaskNode>& nodes) {
   }
 }
 
+namespace {
+
+TaskIndex index_of(const std::vector<std::filesystem::path>& include_paths, bool are_files) {
+  std::vector<fs::path> folders = task_folders(include_paths, are_files);
+  if (const auto own = groups_of_skein()) folders.insert(folders.begin(), *own);
+  return TaskIndex(folders);
+}
+
+}  // namespace
+
+std::string task_list(const std::vector<std::filesystem::path>& include_paths) {
+  const TaskIndex index = index_of(include_paths, false);
+  std::string list;
+  for (const auto& [name, entry] : index.entries()) {
+    if (entry.kind == EntryKind::kPythonClass) continue;
+    list += name;
+    if (entry.kind == EntryKind::kGroup) list += " (group)";
+    if (entry.kind == EntryKind::kTag) {
+      list += fmt::format(" (tag of {})", counted(std::ssize(entry.members), "task"));
+    }
+    list += '\n';
+  }
+  return list;
+}
+
 std::vector<TaskNode> load_tasks(const std::string& names, const std::string& option,
                                  const std::vector<std::filesystem::path>& include_paths,
                                  const std::function<void(const std::string&)>& note) {
@@ -260,9 +286,7 @@ std::vector<TaskNode> load_tasks(const std::string& names, const std::string& op
   const bool are_files = std::ranges::all_of(each, [](const std::string& name) {
     return name.ends_with(".yaml") || is_request_file(name);
   });
-  std::vector<fs::path> folders = task_folders(include_paths, are_files);
-  if (const auto own = groups_of_skein()) folders.insert(folders.begin(), *own);
-  const TaskIndex index(folders);
+  const TaskIndex index = index_of(include_paths, are_files);
   std::vector<TaskNode> nodes = TaskLoader(index).load(each);
   check_tasks_are_apart(nodes);
   // Those of lm-evaluation-harness's own folders are not the user's.

@@ -65,6 +65,9 @@ class TaskLoader {
 // Throws Error{kInvalid} where a task is in two of `nodes`.
 void check_tasks_are_apart(const std::vector<TaskNode>& nodes);
 
+// The names of all tasks, groups and tags that can be asked for, a line each.
+std::string task_list(const std::vector<std::filesystem::path>& include_paths);
+
 // The tasks of `names`, with commas between, from the folders of task_folders.h. `option`: where
 // the names stand, for errors. `note` gets a line on task files that are passed over.
 std::vector<TaskNode> load_tasks(const std::string& names, const std::string& option,

@@ -4,9 +4,12 @@
 
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "skein/base/text/json_text.h"
+#include "skein/base/text/nearest.h"
 #include "skein/serve/api/api_error.h"
 
 namespace skein {
@@ -114,7 +117,12 @@ void JsonFields::refuse_others() const {
   for (const auto& [name, value] : json_.items()) {
     if (asked_.contains(name)) continue;
     const std::string shown_name = shown(Json(name));
-    throw ApiError(400, fmt::format("{} is no field of this request: remove it", shown_name),
+    const std::vector<std::string_view> known(asked_.begin(), asked_.end());
+    constexpr size_t kLongest = 60;  // the cost grows with the length
+    const std::string_view nearest = name.size() > kLongest ? "" : nearest_name(name, known);
+    const std::string hint =
+        nearest.empty() ? "remove it" : fmt::format("did you mean {}?", nearest);
+    throw ApiError(400, fmt::format("{} is no field of this request: {}", shown_name, hint),
                    prefix_ + name, "unknown_parameter");
   }
 }

@@ -322,8 +322,8 @@ TEST(HttpStop, CutsWhatDoesNotFinish) {
   reply->begin_stream(200, "text/plain");
   reply->write("one");
   EXPECT_TRUE(client.read_until("one\r\n"));
-  server->stop(milliseconds(50));
-  server->stop(milliseconds(50));
+  EXPECT_EQ(server->stop(milliseconds(50)), 1);
+  EXPECT_EQ(server->stop(milliseconds(50)), 0);
   EXPECT_TRUE(is_called);
   EXPECT_TRUE(reply->is_cancelled());
   EXPECT_FALSE(reply->write("two"));

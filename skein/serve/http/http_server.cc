@@ -119,7 +119,7 @@ struct HttpServer::Impl {
   void on_accept(const error_code& error, HttpSocket socket);
   void admit(HttpSocket socket);
   void run();
-  void stop(std::chrono::milliseconds grace);
+  int64_t stop(std::chrono::milliseconds grace);
 
   std::shared_ptr<HttpServerCore> core;
   Acceptor acceptor;
@@ -220,19 +220,24 @@ void HttpServer::Impl::run() {
   }
 }
 
-void HttpServer::Impl::stop(std::chrono::milliseconds grace) {
-  if (!work.owns_work()) return;
+int64_t HttpServer::Impl::stop(std::chrono::milliseconds grace) {
+  if (!work.owns_work()) return 0;
   asio::post(acceptor.get_executor(), [this] {
     error_code ignored;
     acceptor.close(ignored);
     pause.cancel();
   });
   for (const auto& connection : core->connections.stop_adding()) connection->stop();
+  int64_t num_cut = 0;
   if (!core->connections.wait_until_none(grace)) {
-    for (const auto& connection : core->connections.all()) connection->cut();
+    for (const auto& connection : core->connections.all()) {
+      connection->cut();
+      ++num_cut;
+    }
   }
   work.reset();
   for (std::thread& thread : threads) thread.join();
+  return num_cut;
 }
 
 HttpServer::HttpServer(const HttpServerOptions& options, HttpHandler handler) {
@@ -264,6 +269,6 @@ HttpCounts HttpServer::counts() const {
   return counts;
 }
 
-void HttpServer::stop(std::chrono::milliseconds grace) { impl_->stop(grace); }
+int64_t HttpServer::stop(std::chrono::milliseconds grace) { return impl_->stop(grace); }
 
 }  // namespace skein

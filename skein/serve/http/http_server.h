@@ -91,8 +91,8 @@ class HttpServer {
   // Accepts no more, and closes connections without a request. Requests that the handler has may
   // be answered within `grace`; then they are cancelled. Returns when all connections are closed
   // and no thread of the server runs; never call it from the handler or a callback. The second call
-  // does nothing.
-  void stop(std::chrono::milliseconds grace);
+  // does nothing. Returns how many connections were cut off.
+  int64_t stop(std::chrono::milliseconds grace);
 
  private:
   struct Impl;

@@ -157,25 +157,30 @@ TEST(Comparison, ReadsEvaluationsOfFilesAndOfMetrics) {
     "higher_is_better": {"piqa": {"acc": true}}, "date": 5, "skein": {"run": {"step": 2}}})";
   std::ofstream(fs::path(run) / "eval/model/results_1.json")
       << R"({"results": {"piqa": {"acc,none": 0.25}}, "date": 3, "skein": {"run": {"step": 1}}})";
+  std::ofstream(fs::path(run) / "eval/model/results_3.json") << R"({
+    "results": {"piqa": {"acc,none": 0.5}}, "n-samples": {"piqa": {"effective": 10}},
+    "n-shot": {"piqa": 0}, "date": 7, "skein": {"run": {"step": 2}}})";
   std::ofstream(fs::path(run) / "metrics.jsonl", std::ios::app)
       << R"({"step": 4, "loss": 1.5, "eval.arc_easy.acc": 0.625})"
       << "\n";
   const ComparedRuns runs = compared({run});
   const RunEvaluations& evaluations = runs.list[0].evaluations;
-  ASSERT_EQ(evaluations.list.size(), 3u);
+  ASSERT_EQ(evaluations.list.size(), 4u);
   EXPECT_EQ(evaluations.list[0].step, 1);
-  EXPECT_EQ(evaluations.list[2].file, "training");
+  EXPECT_EQ(evaluations.list[3].file, "training");
   const std::vector<EvaluatedScore> newest = newest_scores(evaluations);
-  ASSERT_EQ(newest.size(), 3u);
+  ASSERT_EQ(newest.size(), 4u);
   EXPECT_EQ(newest[0].name(), "eval.arc_easy.acc");
   EXPECT_EQ(newest[1].name(), "eval.gsm8k.exact_match,strict");
   EXPECT_EQ(newest[1].error, std::nullopt);
-  EXPECT_EQ(newest[2].name(), "eval.piqa.acc");
-  EXPECT_EQ(newest[2].value, 0.75);
-  EXPECT_EQ(newest[2].error, 0.01);
-  EXPECT_EQ(newest[2].num_documents, 100);
-  EXPECT_EQ(newest[2].num_fewshot, 5);
-  EXPECT_EQ(newest[2].higher_is_better, true);
+  EXPECT_EQ(newest[2].name(), "eval.piqa (10 documents, 0-shot).acc");
+  EXPECT_EQ(newest[2].value, 0.5);
+  EXPECT_EQ(newest[3].name(), "eval.piqa.acc");
+  EXPECT_EQ(newest[3].value, 0.75);
+  EXPECT_EQ(newest[3].error, 0.01);
+  EXPECT_EQ(newest[3].num_documents, 100);
+  EXPECT_EQ(newest[3].num_fewshot, 5);
+  EXPECT_EQ(newest[3].higher_is_better, true);
   ASSERT_NE(runs.list[0].find("eval.piqa.acc"), nullptr);
 }
 

@@ -1,12 +1,14 @@
 #include "skein/record/report/compare/run_evaluations.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 
 #include "skein/base/ending.h"
 #include "skein/base/error.h"
+#include "skein/base/text/units.h"
 #include "skein/record/files/event_fields.h"
 
 namespace skein {
@@ -44,6 +46,7 @@ void add_scores(const Json& json, const std::string& task, RunEvaluation& evalua
     const auto error = scores.find(metric + "_stderr," + filter);
     if (error != scores.end() && error->is_number()) score.error = error->get<double>();
     score.num_documents = whole(member(member(json, "n-samples"), task.c_str()), "effective");
+    if (!score.num_documents) score.num_documents = whole(scores, "sample_len");  // of a group
     score.num_fewshot = whole(member(json, "n-shot"), task);
     const Json& better = member(member(json, "higher_is_better"), task.c_str());
     const auto is_higher = better.find(metric);
@@ -103,6 +106,36 @@ void add_evaluations_in_training(const RunReport& report, RunEvaluations& evalua
   for (auto& [step, evaluation] : by_step) evaluations.list.push_back(std::move(evaluation));
 }
 
+// A task that was asked of several numbers of documents, or with several numbers of examples, has
+// several questions, whose scores are not of one curve. The one with the most documents, of equal
+// ones the newest, keeps the name of the task; the others say theirs: "piqa (100 documents)".
+void name_questions(std::vector<RunEvaluation>& list) {
+  using Question = std::pair<std::optional<int64_t>, std::optional<int64_t>>;
+  const auto question = [](const EvaluatedScore& score) {
+    return Question(score.num_documents, score.num_fewshot);
+  };
+  std::map<std::string, Question> usual;
+  for (const RunEvaluation& evaluation : list) {
+    for (const EvaluatedScore& score : evaluation.scores) {
+      const auto [found, is_new] = usual.try_emplace(score.task, question(score));
+      if (!is_new && score.num_documents >= found->second.first) found->second = question(score);
+    }
+  }
+  for (RunEvaluation& evaluation : list) {
+    for (EvaluatedScore& score : evaluation.scores) {
+      const Question& of_name = usual.at(score.task);
+      std::vector<std::string> differs;
+      if (score.num_documents && score.num_documents != of_name.first) {
+        differs.push_back(counted(*score.num_documents, "document"));
+      }
+      if (score.num_fewshot && score.num_fewshot != of_name.second) {
+        differs.push_back(fmt::format("{}-shot", *score.num_fewshot));
+      }
+      if (!differs.empty()) score.task += fmt::format(" ({})", fmt::join(differs, ", "));
+    }
+  }
+}
+
 }  // namespace
 
 RunEvaluations read_evaluations(const RunReport& report) {
@@ -121,6 +154,7 @@ RunEvaluations read_evaluations(const RunReport& report) {
                    [](const RunEvaluation& a, const RunEvaluation& b) {
                      return std::pair(a.step, a.date) < std::pair(b.step, b.date);
                    });
+  name_questions(evaluations.list);
   return evaluations;
 }
 

@@ -15,10 +15,10 @@
 namespace skein {
 
 struct RunEvaluation {
-  std::string file;             // below the run folder; "training"
-  std::optional<int64_t> step;  // of the checkpoint; nothing: the file does not say
-  double date = 0;              // seconds since 1970; 0: not known
-  std::vector<EvaluatedScore> scores;
+  std::string file;                    // below the run folder; "training"
+  std::optional<int64_t> step;         // of the checkpoint; nothing: the file does not say
+  double date = 0;                     // seconds since 1970; 0: not known
+  std::vector<EvaluatedScore> scores;  // `task` says also what another question of it asked
 };
 
 struct RunEvaluations {
