@@ -60,6 +60,32 @@ TEST_P(Engine, ReadsWhatTextsBeginWithOnce) {
   EXPECT_EQ(counts_.tokens_read, 6 * 108 - 5 * 96);
 }
 
+// Of texts whose every token is scored, what they begin with is read once too, and its scores are
+// those of a text alone; with lists of the likeliest all is read.
+TEST_P(Engine, ScoresWhatTextsBeginWithOnce) {
+  std::vector<TextRequest> requests;
+  const std::vector<int32_t> shared = random_text(7, 100);
+  for (uint32_t i = 0; i < 8; ++i) {
+    TextRequest& request = requests.emplace_back();
+    request.tokens = shared;
+    const std::vector<int32_t> own = random_text(20 + i, i == 7 ? 0 : 9);
+    request.tokens.insert(request.tokens.end(), own.begin(), own.end());
+    request.score_from = 1 + i % 3;
+    if (i == 5) request.max_new_tokens = 4;
+    if (i == 6) request.tokens.resize(96);  // of which all is known
+  }
+  const std::vector<Given> alone = run_alone(requests);
+  const std::vector<Given> together = run(requests, {.max_sequences = 6});
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(alone[i].scores.size(), requests[i].tokens.size() - requests[i].score_from) << i;
+    EXPECT_TRUE(together[i] == alone[i]) << i;
+  }
+  EXPECT_GE(counts_.tokens_shared, 6 * 80);
+  for (TextRequest& request : requests) request.num_top = 2;
+  EXPECT_TRUE(run(requests, {.max_sequences = 6}) == run_alone(requests));
+  EXPECT_EQ(counts_.tokens_shared, 0);
+}
+
 TEST_P(Engine, RefusesWhatCannotBeRead) {
   TextEngine engine(source_, *device_,
                     {.compute_dtype = GetParam(), .max_positions = 50, .max_sequences = 2});

@@ -87,6 +87,7 @@ struct TextEngine::Text {
   int32_t row = 0;
   int64_t num_read = 0;  // whose keys and values are in the cache
   int64_t num_new = 0;
+  int64_t score_from = 0;  // the request's, or the first token whose score was not known
   std::vector<TokenScore> scores;
   bool is_done = false;
 
@@ -95,8 +96,8 @@ struct TextEngine::Text {
   // nothing.
   int64_t num_to_read() const { return std::ssize(tokens) - (continues() ? 0 : 1); }
   bool wants_logits(int64_t position) const {
-    const bool scores_next = request.score_from > 0 && position + 1 >= request.score_from &&
-                             position + 1 < std::ssize(request.tokens);
+    const bool scores_next =
+        score_from > 0 && position + 1 >= score_from && position + 1 < std::ssize(request.tokens);
     return scores_next || (continues() && position + 1 == std::ssize(tokens));
   }
 };
@@ -215,15 +216,25 @@ void TextEngine::end_those_done() {
   if (thrown) std::rethrow_exception(thrown);
 }
 
+// Lists of the likeliest are not kept. Nothing: another text is just reading what this one begins
+// with.
+std::optional<KnownScores> TextEngine::known_scores(const TextRequest& request) const {
+  if (request.score_from == 0 || request.num_top > 0) return KnownScores();
+  return pool_.known_scores(request.tokens, request.score_from);
+}
+
 void TextEngine::admit() {
   for (auto waiting = waiting_.begin(); waiting != waiting_.end();) {
     const TextRequest& request = waiting->request;
     const auto row = std::find(rows_.begin(), rows_.end(), nullptr);
     if (row == rows_.end()) return;
     const auto length = std::ssize(request.tokens);
-    const int64_t first_needed = request.score_from > 0 ? request.score_from - 1 : length - 1;
+    const auto known = known_scores(request);
+    const int64_t score_from =
+        known && !known->scores.empty() ? known->num_tokens : request.score_from;
+    const int64_t first_needed = score_from > 0 ? score_from - 1 : length - 1;
     const int64_t positions = std::min(length + request.max_new_tokens, layout_.max_positions);
-    auto pages = pool_.take(request.tokens, positions, first_needed);
+    auto pages = known ? pool_.take(request.tokens, positions, first_needed) : std::nullopt;
     if (!pages) {
       if (waiting->num_overtaken >= kMostOvertaken) return;
       ++waiting;
@@ -240,7 +251,12 @@ void TextEngine::admit() {
     text->pages = std::move(*pages);
     text->row = static_cast<int32_t>(row - rows_.begin());
     text->num_read = text->pages.num_shared;
-    text->is_done = text->num_read >= text->num_to_read();  // one token, of which nothing is asked
+    text->score_from = score_from;
+    text->scores = std::move(known->scores);
+    // One token of which nothing is asked, or all that is asked is known.
+    text->is_done =
+        text->num_read >= text->num_to_read() ||
+        (!text->continues() && score_from > text->request.score_from && score_from >= length);
     counts_.tokens_shared += text->num_read;
     const size_t columns = page_table_.size() / rows_.size();
     const auto begin = page_table_.begin() + static_cast<std::ptrdiff_t>(text->row * columns);
@@ -326,6 +342,7 @@ void TextEngine::take_results(const Batch& batch) {
       score.top = likeliest(logits_of(head_row), score.best, text->request.num_top);
     }
     if (batch.labels[row] >= 0) {
+      pool_.note_score(text->pages, position + 1, score);
       text->scores.push_back(std::move(score));
     } else {
       sample(*text, head_row, std::move(score));

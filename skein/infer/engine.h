@@ -7,7 +7,8 @@
 //          reading what it would share, and leaves when it ends. At most 64 texts overtake one that
 //          waits
 // Shared   what several texts begin with is read once (PagePool), up to the first token whose score
-//          or successor is asked for
+//          or successor is asked for and not known: scores are kept with the pages, but the last
+//          page of them is read again, since the next score follows from it
 // Bits     on CPUs a text gets the same tokens and log-probabilities in any company, and in any
 //          pieces (compile/serving_programs.h)
 // Memory   planned: serving_programs of engine_layout() has the bytes of every arena
@@ -23,6 +24,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -113,6 +115,7 @@ class TextEngine {
  private:
   struct Text;
   class Batch;
+  std::optional<KnownScores> known_scores(const TextRequest& request) const;
   void admit();
   void fill(Batch& batch);
   bool add_piece(Text& text, Batch& batch) const;

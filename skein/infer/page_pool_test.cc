@@ -87,5 +87,52 @@ TEST(PagePool, ForgetsATextThatEndedBeforeItsPagesWereRead) {
   EXPECT_EQ(take(pool, text(9), 9).num_shared, 0);
 }
 
+TEST(PagePool, KeepsTheScoresOfWholePages) {
+  PagePool pool(10, 4);
+  const std::vector<int32_t> tokens = text(11);
+  EXPECT_EQ(pool.known_scores(tokens, 1)->num_tokens, 0);
+  const TextPages a = take(pool, tokens, 11);
+  EXPECT_FALSE(pool.known_scores(tokens, 1).has_value());  // a is reading them
+  pool.note_read(a, 11);
+  for (int64_t token = 1; token < 11; ++token) {
+    pool.note_score(a, token, {.logprob = static_cast<float>(-token)});
+  }
+  pool.note_score(a, 12, {});  // behind the last page
+  pool.give_back(a);
+  const auto known = pool.known_scores(text(9), 3);
+  ASSERT_EQ(known->num_tokens, 8);
+  ASSERT_EQ(known->scores.size(), 5U);
+  EXPECT_EQ(known->scores[0].logprob, -3);
+  EXPECT_EQ(known->scores[4].logprob, -7);
+  EXPECT_EQ(pool.known_scores({{0, 1, 2, 3, 9, 9, 9, 9}}, 1)->num_tokens, 4);
+  EXPECT_EQ(pool.known_scores(text(9, 1), 1)->num_tokens, 0);
+  // Another text takes all pages.
+  take(pool, text(40, 50), 40);
+  EXPECT_EQ(pool.known_scores(tokens, 1)->num_tokens, 0);
+}
+
+TEST(PagePool, KnowsNothingOfPagesThatWereReadAndNotScored) {
+  PagePool pool(10, 4);
+  const TextPages a = take(pool, text(12), 12);
+  pool.note_read(a, 12);
+  for (int64_t token = 5; token < 8; ++token) pool.note_score(a, token, {});
+  EXPECT_EQ(pool.known_scores(text(12), 1)->num_tokens, 0);
+  EXPECT_EQ(pool.known_scores(text(12), 5)->num_tokens, 8);
+  EXPECT_EQ(pool.known_scores(text(12), 5)->scores.size(), 3U);
+  EXPECT_EQ(pool.known_scores(text(12), 4)->num_tokens, 4);
+  EXPECT_TRUE(pool.known_scores(text(12), 4)->scores.empty());
+}
+
+// A page that a text had to read again does not hide those behind it.
+TEST(PagePool, FindsWhatLiesBehindAPageThatTwoTextsRead) {
+  PagePool pool(10, 4);
+  const TextPages a = take(pool, text(5), 5);
+  pool.note_read(a, 5);
+  const auto b = pool.take(text(9), 9, 0);  // may share nothing
+  ASSERT_TRUE(b.has_value());
+  pool.note_read(*b, 9);
+  EXPECT_EQ(take(pool, text(9), 9).num_shared, 8);
+}
+
 }  // namespace
 }  // namespace skein
