@@ -80,7 +80,7 @@ name=$1
 shift
 case $name in
   evaluation) compare_evaluation "$@" ;;
-  served) compare_evaluation --through-server "$@" ;;
+  served) compare_evaluation "$@" --through-server ;;
   greedy)
     environment torch transformers
     scripts/judge/greedy.py "$place/greedy" --skein "$skein" "$@"
