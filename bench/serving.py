@@ -17,6 +17,7 @@ import json
 import random
 import statistics
 import subprocess
+import sys
 import threading
 import time
 import urllib.parse
@@ -72,6 +73,9 @@ def rate(address, draw, streams, arguments, vocabulary):
     for thread in threads:
         thread.join()
     begin, end = max(times[0] for times in all_times), min(times[-1] for times in all_times)
+    if end <= begin:
+        sys.exit(f"serving: the first of {streams} streams ended before the last began, or their tokens have too little "
+                 "text: give more --tokens")
     made = sum(sum(begin < at <= end for at in times) for times in all_times)
     expected = streams * arguments.tokens
     # An event may hold no new text: half a character.
