@@ -115,7 +115,7 @@ def skein_results(options, out):
     samples = {}
     for path in glob.glob(f"{out}/*/samples_*.jsonl"):
         task = os.path.basename(path)[len("samples_"):].rsplit("_", 1)[0]
-        lines = [json.loads(line) for line in Path(path).read_text().splitlines()]
+        lines = [json.loads(line) for line in Path(path).read_text().split("\n") if line]  # texts may hold U+2028
         samples[task] = {(line["doc_id"], line["filter"]): line for line in lines}
     return results, samples
 
