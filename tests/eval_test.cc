@@ -313,6 +313,9 @@ TEST(Eval, EvaluatesAllCheckpointsOnce) {
   const Outcome report = run_skein({"report", run.string(), "--diff", "--json"});
   EXPECT_THAT(report.out, HasSubstr("eval.choose.acc"));
   EXPECT_THAT(report.out, HasSubstr("eval.choose (2 documents).acc"));
+  // What lies behind the newest checkpoint is no longer of this run's curve.
+  fs::remove_all(job().checkpoint("saved", 6));
+  EXPECT_THAT(run_skein(words).err, HasSubstr("step 6: evaluated before, and behind the newest"));
 }
 
 TEST(Eval, RefusesAllCheckpointsOfAFolderWithoutAny) {

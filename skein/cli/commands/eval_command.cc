@@ -246,13 +246,20 @@ int64_t step_of(const Json& results) {
   return results.at("skein").at("run").at("step").get<int64_t>();
 }
 
-// Adds those that are left in `known`, of steps that no checkpoint has any more.
+// Adds those that are left in `known`, of steps that no checkpoint has any more. Steps behind the
+// newest checkpoint are of a timeline that the run left.
 void add_of_removed_checkpoints(const std::map<std::string, Json>& known, std::vector<Json>& all) {
   std::set<int64_t> steps;
   for (const Json& results : all) steps.insert(step_of(results));
   for (const auto& [checksum, results] : known) {
-    if (!steps.insert(step_of(results)).second) continue;
-    print_line(stderr, "step {}: evaluated before; its checkpoint is gone", step_of(results));
+    const int64_t step = step_of(results);
+    if (!steps.empty() && step > *steps.rbegin()) {
+      print_line(stderr, "step {}: evaluated before, and behind the newest checkpoint: left out",
+                 step);
+      continue;
+    }
+    if (!steps.insert(step).second) continue;
+    print_line(stderr, "step {}: evaluated before; its checkpoint is gone", step);
     all.push_back(results);
   }
   std::ranges::sort(all, {}, step_of);
