@@ -29,8 +29,8 @@ BEGIN {
           "plan: evaluate record replica supervise;  infer: evaluate;  evaluate: compile chat;" \
           "compile: weights passes backends;  backends: ops runtime;  weights: config runtime;  record: config runtime;" \
           "config: model optim data checkpoint;" \
-          "passes: schedule ops;  model: ops;  optim: ops;  schedule: ir comm;  ops: ir comm;" \
-          "launch: record supervise replica;  replica: checkpoint;  supervise: store;  runtime: ir comm;" \
+          "passes: schedule ops;  model: ops;  optim: ops;  schedule: ir comm;  ops: stablehlo comm;  stablehlo: ir;" \
+          "launch: record supervise replica;  replica: checkpoint;  supervise: store;  runtime: stablehlo comm;" \
           "ir: tensor;  comm: tensor store;  prepare: chat;  chat: data jinja;  objects: base;  data: tensor bpe objects;  checkpoint: tensor objects;  tensor: base;  store: base;  bpe: base;  jinja: base;  base:"
   read_order("", rooms)
 

@@ -2,9 +2,10 @@
 
 namespace skein {
 
-#define SKEIN_OP_FOLDER(folder)             \
-  std::vector<const OpDef*> folder##_ops(); \
-  void add_##folder##_cpu_kernels(KernelTable&);
+#define SKEIN_OP_FOLDER(folder)                  \
+  std::vector<const OpDef*> folder##_ops();      \
+  void add_##folder##_cpu_kernels(KernelTable&); \
+  void add_##folder##_stablehlo_rules(stablehlo::RuleTable&);
 #include "skein/ops/ops.def"
 #undef SKEIN_OP_FOLDER
 
@@ -23,6 +24,14 @@ KernelTable cpu_kernels() {
 #include "skein/ops/ops.def"
 #undef SKEIN_OP_FOLDER
   return table;
+}
+
+stablehlo::RuleTable stablehlo_rules() {
+  stablehlo::RuleTable rules;
+#define SKEIN_OP_FOLDER(folder) add_##folder##_stablehlo_rules(rules);
+#include "skein/ops/ops.def"
+#undef SKEIN_OP_FOLDER
+  return rules;
 }
 
 }  // namespace skein

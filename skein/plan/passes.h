@@ -1,7 +1,8 @@
 // Shows what the passes make of a model, to those who write or debug a pass: `skein plan --passes`,
-// `skein plan --print-after PASS`.
+// `skein plan --print-after PASS`, `skein plan --print-stablehlo [PROGRAM]`.
 //
-// Errors  Error{kUsage} for a pass that does not exist, or that is off for this configuration
+// Errors  Error{kUsage} for a pass that does not exist, or that is off for this configuration, and
+//         for a program that it does not have
 #pragma once
 
 #include <string>
@@ -19,5 +20,8 @@ std::string passes_text(const PlanRequest& request, int64_t rank);
 // The training graph of the stage of `rank` after the pass, as text (ir/graph_text.h); after
 // plan_memory the programs that the rank runs, with addresses.
 std::string text_after(const PlanRequest& request, int64_t rank, const std::string& pass);
+
+// The program as a StableHLO module that all ranks of the stage of `rank` run; "": every program.
+std::string stablehlo_text(const PlanRequest& request, int64_t rank, const std::string& program);
 
 }  // namespace skein

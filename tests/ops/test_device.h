@@ -17,6 +17,9 @@ struct TestDevice {
   void (*synchronize)() = [] {};
   bool is_cpu = true;
   bool is_slow = false;  // tests take fewer and smaller cases
+  // A compiler of whole programs: it orders the terms of sums by their number, and takes subnormals
+  // for zero; each shape is compiled anew.
+  bool compiles = false;
 };
 
 inline TestDevice& test_device() {

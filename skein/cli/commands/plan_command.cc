@@ -6,6 +6,7 @@
 //                        --mtbf-hours H] [--spares N] [--seed S] [--json]
 // skein plan --goodput --preset NAME [--days D] ... [--json]
 // skein plan CONFIG.toml --passes | --print-after PASS [--ranks N] [--rank R]
+// skein plan CONFIG.toml --print-stablehlo [PROGRAM] [--ranks N] [--rank R]
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -38,6 +39,11 @@ struct PlanOptions {
   std::string timeline;
   std::string calibrate;
   std::string print_after;
+  std::string print_stablehlo;
+  const CLI::Option* stablehlo = nullptr;  // given without a program, it has no text
+
+  bool shows_passes() const { return passes || !print_after.empty() || prints_stablehlo(); }
+  bool prints_stablehlo() const { return stablehlo->count() > 0; }
   double memory_margin = 2;  // percent
   int64_t workers = 0;
   int64_t ranks = 0;
@@ -55,8 +61,8 @@ void add_goodput_options(CLI::App& command, PlanOptions& options) {
   CLI::Option* goodput =
       command.add_flag("--goodput", options.goodput,
                        "simulate the run under failures: what share of its time it would train");
-  for (const char* other :
-       {"--search", "--calibrate", "--timeline", "--passes", "--print-after", "--rank"}) {
+  for (const char* other : {"--search", "--calibrate", "--timeline", "--passes", "--print-after",
+                            "--print-stablehlo", "--rank"}) {
     goodput->excludes(command.get_option(other));
   }
   command
@@ -135,6 +141,13 @@ void add_options(CLI::App& command, CommandContext& context, PlanOptions& option
   command.add_flag("--passes", options.passes, "list what is done to the model's graph, in order");
   command.add_option("--print-after", options.print_after,
                      "print the graph after this pass; after plan_memory, the programs");
+  options.stablehlo =
+      command
+          .add_option("--print-stablehlo", options.print_stablehlo,
+                      "print this program as the StableHLO that device.kind = \"pjrt\" compiles; "
+                      "without a name, every program")
+          ->type_name("[PROGRAM]")
+          ->expected(0, 1);
   command.add_flag("--json", options.json, "print one JSON document");
   add_goodput_options(command, options);
 }
@@ -167,7 +180,7 @@ void check_rank(const PlanOptions& options, const Config& config) {
          ranks == 1 ? "is 1 rank" : fmt::format("are {} ranks", ranks),
          ranks == 1 ? "0" : fmt::format("0 to {}", ranks - 1));
   }
-  const bool tells = options.passes || !options.print_after.empty() || options.json;
+  const bool tells = options.shows_passes() || options.json;
   if (!tells || options.search) {
     fail(ErrorCode::kUsage,
          "--rank is {}: --json (without --search) prints one rank, --print-after and --passes "
@@ -204,11 +217,13 @@ int run_plan(const PlanOptions& options) {
     const std::string note = take_device_kind(config, *hardware);
     if (!note.empty()) print_line(stderr, "{}", note);
   }
-  if (options.passes || !options.print_after.empty()) {
+  if (options.shows_passes()) {
     const PlanRequest request = passes_request(config, options.ranks);
     const int64_t rank = std::max<int64_t>(0, options.rank);
     fmt::print("{}", options.passes ? passes_text(request, rank)
-                                    : text_after(request, rank, options.print_after));
+                     : options.prints_stablehlo()
+                         ? stablehlo_text(request, rank, options.print_stablehlo)
+                         : text_after(request, rank, options.print_after));
     return kExitDone;
   }
   if (!config.data.tokenizer.empty()) {

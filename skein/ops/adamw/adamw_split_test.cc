@@ -152,6 +152,9 @@ TEST(AdamwSplit, HasTheBitsOfTheWhole) {
   };
   for (const Shape& shape : {Shape{12, 700}, Shape{12, 720}, Shape{6, 4, 93}}) {
     for (const Precision& precision : kPrecisions) {
+      // Compiling takes seconds: the precision with the most noise, of one shape.
+      const bool is_chosen = &precision == &kPrecisions[4] && shape.dim(1) == 700;
+      if (test_device().compiles && !is_chosen) continue;
       const Outputs want = SplitRun(precision, kWholeParameter, shape).outputs();
       for (const Split& split : splits) {
         const SplitRun run(precision, split, shape);

@@ -13,6 +13,7 @@ using namespace op_test;         // NOLINT(google-build-using-namespace)
 using namespace op_test::paged;  // NOLINT(google-build-using-namespace)
 
 constexpr int64_t kSequences = 3;
+constexpr const char* kNotHere = "a compiler chooses the order of sums for each shape";
 
 // q, k and v of whole sequences, of which calls take tokens.
 struct Texts {
@@ -129,6 +130,7 @@ struct Experiment {
 };
 
 TEST(PagedAttentionBits, TokenByToken) {
+  if (test_device().compiles) GTEST_SKIP() << kNotHere;
   for (const Sizes& sizes : all_sizes()) {
     const Experiment experiment(sizes);
     Server server(experiment.config(), experiment.texts, {.num_threads = 1});
@@ -138,6 +140,7 @@ TEST(PagedAttentionBits, TokenByToken) {
 }
 
 TEST(PagedAttentionBits, PiecesOfAnySize) {
+  if (test_device().compiles) GTEST_SKIP() << kNotHere;
   for (const Sizes& sizes : all_sizes()) {
     const Experiment experiment(sizes);
     const Server want = experiment.whole();
@@ -159,6 +162,7 @@ TEST(PagedAttentionBits, PiecesOfAnySize) {
 // All sequences together, each at another place, with padding between them; in other pages, with
 // distant rows and any number of threads.
 TEST(PagedAttentionBits, OtherTokensOtherPagesOtherThreads) {
+  if (test_device().compiles) GTEST_SKIP() << kNotHere;
   for (const Sizes& sizes : all_sizes()) {
     const Experiment experiment(sizes);
     const Server want = experiment.whole();
