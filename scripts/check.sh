@@ -21,6 +21,7 @@ parts=(
   "layouts      100  all layouts of up to 8 workers: each builds, and trains as one worker does; a sample in other precisions"
   "machines       3  what each of 4,096 machines asks of the rendezvous, in the simulator"
   "objects        4  checkpoints in an object store: more kills, and objects of several parts"
+  "pjrt           3  ops on StableHLO rules, of which XLA compiles many shapes: attention over context ranks, long sequences"
   "threads       40  the rooms in which threads meet, under clang's ThreadSanitizer"
   "tidy          60  clang-tidy on every source"
 )

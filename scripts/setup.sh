@@ -30,3 +30,12 @@ if command -v nvcc >/dev/null && [[ ${SKEIN_CUDA:-} != OFF* ]] && [ ! -f "$front
     '*.dist-info/licenses/*'
   touch "$frontend_dir/.done-with-licences"
 fi
+
+# The PJRT backend is compiled against the header of PJRT's C interface, which this wheel carries.
+pjrt_version=0.0.1
+pjrt_dir=.deps/xla-cpu-pjrt-$pjrt_version
+if [[ ${SKEIN_PJRT:-} != OFF ]] && [ ! -f "$pjrt_dir/.done" ]; then
+  echo "setup: unpacking the header of PJRT from the wheel of xla-cpu-pjrt $pjrt_version" >&2
+  unpack_wheel "xla-cpu-pjrt==$pjrt_version" manylinux_2_27_x86_64 "$pjrt_dir" '*/include/*'
+  touch "$pjrt_dir/.done"
+fi

@@ -24,6 +24,7 @@ struct Backend {
   // The number of devices that this process can use; 0 where there is no driver.
   int (*num_devices)() = nullptr;
   bool has_own_memory = false;  // separate from the host's
+  bool compiles = false;        // whole programs (Device::compile), instead of running kernels
   // The kernels of all ops; of a backend that only plans, what they take of scratch.
   KernelTable (*kernels)() = nullptr;
   // Throws Error{kUnsupported} for a device that does not exist or for which the build has no

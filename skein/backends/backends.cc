@@ -25,7 +25,7 @@ const Backend& find_backend_to_plan(std::string_view kind) {
   const auto found = std::find_if(backends.begin(), backends.end(),
                                   [&](const Backend* backend) { return backend->kind == kind; });
   if (found != backends.end()) return **found;
-  fail(ErrorCode::kUsage, "device.kind is '{}': expected cpu, cuda (or null, to plan)", kind);
+  fail(ErrorCode::kUsage, "device.kind is '{}': expected cpu, cuda, pjrt (or null, to plan)", kind);
 }
 
 const Backend& find_backend(std::string_view kind) {

@@ -111,6 +111,7 @@ std::unique_ptr<Device> training_device(const Config& config, int local_rank) {
   options.threads = static_cast<int>(config.device.threads);
   options.index = local_rank;
   options.check_ops = config.device.check_ops;
+  options.pjrt_plugin = config.device.pjrt_plugin;
   const Backend& backend = training_backend(config);
   KernelTable kernels = training_kernels(config);
   return backend.make(options, std::move(kernels));
@@ -162,7 +163,8 @@ StepSpec step_spec(const Config& config, const DecoderConfig& model, const Paral
     spec.offload_activations = OffloadOptions{.least_bytes = config.memory.offload_min_bytes};
   }
   UpdateOptions& update = spec.update;
-  spec.overlap = config.parallel.overlap;
+  // A compiler of whole programs orders them itself.
+  spec.overlap = config.parallel.overlap && !planned_backend(config).compiles;
   const int64_t fewest = smallest / layout.reduction_width / config.batch.micro_sequences;
   spec.in_pairs = config.parallel.pairs && fewest > 1;
   const int64_t all = spec.pipeline().micro_batches;

@@ -168,6 +168,7 @@ struct DeviceConfig {
   int64_t threads = 0;
   std::string cpu = "auto";
   bool check_ops = false;
+  std::string pjrt_plugin;
   bool operator==(const DeviceConfig&) const = default;
 };
 

@@ -366,7 +366,7 @@ std::vector<ConfigField> make_fields() {
 
       {"device", "kind", at<&C::device, &DeviceConfig::kind>,
        "what to run on; `auto` is `cuda` where this build and this machine have it, else `cpu`",
-       one_of({"auto", "cpu", "cuda"})},
+       one_of({"auto", "cpu", "cuda", "pjrt"})},
       {"device", "threads", at<&C::device, &DeviceConfig::threads>,
        "compute threads of a worker; 0: OMP_NUM_THREADS, else the cores divided by launch.workers",
        between(0, 4096)},
@@ -377,6 +377,10 @@ std::vector<ConfigField> make_fields() {
        one_of({"auto", "amx", "avx512-bf16", "avx512", "avx2", "sse4"})},
       {"device", "check_ops", at<&C::device, &DeviceConfig::check_ops>,
        "wait after each op on a GPU, so that an error names the op that made it; slow"},
+      {"device", "pjrt_plugin", at<&C::device, &DeviceConfig::pjrt_plugin>,
+       "with device.kind = \"pjrt\": the path of the plugin, a shared library that compiles "
+       "StableHLO and runs it",
+       a_path_of_a_disk()},
 
       {"log", "every_steps", at<&C::log, &LogConfig::every_steps>,
        "steps between progress lines; 0: not set, then a line every 10 s with the time of day, and "

@@ -57,6 +57,19 @@ std::vector<std::string> settings_without_effect(const Config& config, int64_t d
         "precision.repeatable = false has no effect: device.kind is \"cpu\", whose sums have one "
         "order");
   }
+  if (config.device.kind == "pjrt" && config.memory.offload_activations) {
+    notes.push_back(
+        "memory.offload_activations = true has no effect: device.kind is \"pjrt\", whose compiler "
+        "places arrays");
+  }
+  if (config.device.kind == "pjrt" && config.log.trace_step > 0) {
+    notes.push_back(
+        "log.trace_step has no effect: device.kind is \"pjrt\", which runs programs as a whole");
+  }
+  if (config.device.kind != "pjrt" && !config.device.pjrt_plugin.empty()) {
+    notes.push_back(
+        fmt::format("device.pjrt_plugin has no effect: device.kind is \"{}\"", config.device.kind));
+  }
   if (config.memory.keep_fp8_weights && config.precision.mode == "fp8" &&
       config.parallel.zero >= 3) {
     notes.push_back(

@@ -288,7 +288,8 @@ Plan make_plan(const PlanRequest& request) {
   plan.hardware = request.hardware;
   plan.threads = request.threads;
   const Backend& backend = planned_backend(request.config);
-  plan.kernels = backend.has_own_memory ? std::string(backend.kind) : cpu_kind();
+  const bool is_cpu = !backend.has_own_memory && !backend.compiles;
+  plan.kernels = is_cpu ? cpu_kind() : std::string(backend.kind);
   const std::vector<int64_t> shares = plan.layout.shares().kinds();
   const StepSpec spec = run.spec_of(0, shares.front());
   const Pricing pricing(request.hardware, plan.layout.mesh, compute_dtype(spec.update.precision));

@@ -11,10 +11,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "skein/base/machine/clock.h"
-#include "skein/ir/kernel.h"
+#include "skein/ir/program.h"
 
 namespace skein {
 
@@ -23,6 +24,16 @@ class Recording {
  public:
   virtual ~Recording() = default;
   virtual void replay() = 0;
+};
+
+// Instructions that follow each other in a program, bound to a slot: what a device that compiles
+// programs makes one executable of.
+struct PieceToCompile {
+  std::string name;  // of the program, and of the piece where it has several
+  const ProgramSet& programs;
+  std::span<const Instruction> instructions;
+  const std::array<void*, kNumArenas>& arenas;  // where they begin
+  int64_t slot = 0, num_slots = 1;
 };
 
 struct DeviceMemory {
@@ -112,6 +123,14 @@ class Device {
   // The asynchronous error and where it happened; empty: there is none.
   virtual std::string failure() const { return {}; }
 
+  // Whether pieces of programs are compiled as a whole; kernels then run only what communicates.
+  virtual bool compiles() const { return false; }
+  // What was compiled since the device was opened, in words; "": nothing.
+  virtual std::string compiled() const { return {}; }
+  // What `replay` of the result runs is the piece. Results of a piece are seen by every later
+  // download. Null: this device does not compile.
+  virtual std::unique_ptr<Recording> compile(const PieceToCompile&) { return nullptr; }
+
   // Captures what `steps` starts instead of running it. `steps` must not wait, nor copy from or to
   // host memory that the device did not allocate. Null: this device does not capture, and `steps`
   // was not called.
@@ -119,10 +138,11 @@ class Device {
 };
 
 struct DeviceOptions {
-  std::string kind = "cpu";  // cpu | cuda | null
+  std::string kind = "cpu";  // cpu | cuda | pjrt | null
   int threads = 0;           // 0: all cores
   int index = 0;             // of the GPU
   bool check_ops = false;    // see Device::checks_ops
+  std::string pjrt_plugin;   // the path of the library
 };
 
 }  // namespace skein

@@ -102,18 +102,44 @@ void Executor::bind(const Program& program) {
     bound.facts = bound.facts_ahead = &facts_[static_cast<size_t>(slot)];
     bound.places = places;
     for (const Instruction& instruction : program.instructions) {
+      if (is_compiled(instruction)) {
+        bound.instructions.push_back({nullptr, &instruction, {}});
+        continue;
+      }
       const int64_t of_instruction = instruction.slot_of(slot, program.num_slots);
       bound.instructions.push_back(bind(instruction, of_instruction));
       if (instruction.ahead > 0) bound.facts_ahead = &facts_[static_cast<size_t>(of_instruction)];
     }
     find_together(bound.instructions);
     bound.pieces = pieces_of(bound.instructions);
+    compile(bound, slot);
+  }
+}
+
+bool Executor::is_compiled(const Instruction& instruction) const {
+  return device_.compiles() && communicator_of(instruction) == nullptr;
+}
+
+void Executor::compile(BoundProgram& bound, int64_t slot) {
+  const Program& program = *bound.program;
+  for (ProgramPiece& piece : bound.pieces) {
+    if (bound.instructions[piece.begin].kernel != nullptr) continue;
+    const std::string number =
+        bound.pieces.size() == 1 ? "" : fmt::format(".from_op_{}", piece.begin);
+    piece.compiled = device_.compile(
+        {program.name + number, programs_,
+         std::span(program.instructions).subspan(piece.begin, piece.end - piece.begin), bases_,
+         slot, program.num_slots});
   }
 }
 
 void Executor::find_together(std::vector<BoundInstruction>& instructions) {
   for (size_t begin = 0, end = 0; begin < instructions.size(); begin = end) {
     const Kernel* const kernel = instructions[begin].kernel;
+    if (kernel == nullptr) {  // compiled
+      end = begin + 1;
+      continue;
+    }
     std::vector<const KernelCall*> calls;
     for (end = begin; end < instructions.size() && instructions[end].kernel == kernel; ++end) {
       calls.push_back(&instructions[end].call);
@@ -208,7 +234,8 @@ void Executor::run(std::string_view program, int64_t slot) {
 void Executor::choose_algorithms() {
   for (const auto& [name, slots] : bound_) {
     for (const BoundInstruction& bound : slots.at(0).instructions) {
-      if (bound.kernel->choose != nullptr) bound.kernel->choose(bound.call);
+      if (bound.kernel == nullptr || bound.kernel->choose == nullptr) continue;
+      bound.kernel->choose(bound.call);
     }
   }
   constexpr auto kGradients = static_cast<size_t>(Arena::kGradients);
@@ -233,13 +260,17 @@ void Executor::run_before(std::string_view program, const std::function<bool(con
 }
 
 void Executor::start(BoundProgram& program, int64_t slot) {
-  if (profiling_) return run_profiled(program, slot);
+  if (profiling_ && !device_.compiles()) return run_profiled(program, slot);
   device_.begin_range(program.program->name);
   for (ProgramPiece& piece : program.pieces) run_piece(program, piece);
   device_.end_range();
 }
 
 void Executor::run_piece(const BoundProgram& program, ProgramPiece& piece) {
+  if (piece.compiled != nullptr) {
+    heartbeat::tick();
+    return piece.compiled->replay();
+  }
   if (!piece.is_recorded || device_.checks_ops()) return run_steps(program, piece);
   Replay& replay = piece.replays[program.facts->one_document_each ? 1 : 0]
                                 [program.facts_ahead->one_document_each ? 1 : 0];

@@ -155,6 +155,7 @@ class Executor {
   struct ProgramPiece {
     size_t begin, end;
     bool is_recorded;
+    std::unique_ptr<Recording> compiled = nullptr;  // of a device that compiles
     // By facts.one_document_each of the program's own micro-batch, and of the one ahead.
     std::array<std::array<Replay, 2>, 2> replays;
   };
@@ -171,6 +172,9 @@ class Executor {
   View sized_view(std::string_view name, int64_t bytes, int64_t slot = 0) const;
   void bind(const Program& program);
   BoundInstruction bind(const Instruction& instruction, int64_t slot);
+  // Whether the device compiles the instruction with its neighbours.
+  bool is_compiled(const Instruction& instruction) const;
+  void compile(BoundProgram& bound, int64_t slot);
   static void find_together(std::vector<BoundInstruction>& instructions);
   Communicator* communicator_of(const Instruction& instruction) const;  // null: it needs none
   std::vector<int64_t> name_places(const Program& program);

@@ -94,6 +94,8 @@ bool RankState::has_memory_for_copies() const {
 void RankState::tell_scale() const {
   const DecoderConfig& model = run_.inputs.model();
   const Device& device = *run_.device;
+  const std::string compiled = device.compiled();
+  if (run_.is_first() && !compiled.empty()) log::info("{}", compiled);
   RunLog::Scale scale;
   scale.num_ranks = run_.world.size();
   scale.arithmetic = device.arithmetic();

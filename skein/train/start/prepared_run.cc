@@ -86,6 +86,13 @@ std::unique_ptr<Device> open_device(const PreparedRun& run) {
   if (run.world.size() > 1 && backend.expect_several_ranks != nullptr) {
     backend.expect_several_ranks();
   }
+  if (run.world.size() > 1 && backend.compiles) {
+    fail(
+        ErrorCode::kUsage,
+        "device.kind is '{}', and the run has {} ranks: expected 1; collectives between devices of "
+        "this kind are written (skein plan --print-stablehlo), and no run makes them yet",
+        backend.kind, run.world.size());
+  }
   const int local_rank = run.launch.local_rank;
   std::unique_ptr<Device> device = training_device(run.config, local_rank);
   if (const std::string note = denied_tiles();

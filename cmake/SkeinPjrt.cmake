@@ -1,0 +1,26 @@
+# The PJRT backend: runtime/pjrt, where the header of PJRT's C interface is found (scripts/setup.sh unpacks it; SKEIN_PJRT=OFF
+# turns the backend off). Plugins are loaded when one is used. Without the header the line of
+# skein/backends/backends.def is backend_no_pjrt.cc.
+set(SKEIN_PJRT "$ENV{SKEIN_PJRT}" CACHE STRING "OFF: no PJRT backend; otherwise where pjrt_c_api.h is found")
+file(GLOB SKEIN_PJRT_HEADERS ${CMAKE_SOURCE_DIR}/.deps/xla-cpu-pjrt-*/xla_plugins/xla_cpu_pjrt/include)
+set(SKEIN_HAS_PJRT OFF)
+if(SKEIN_PJRT_HEADERS AND NOT SKEIN_PJRT STREQUAL "OFF" AND NOT SKEIN_FUZZ)
+  set(SKEIN_HAS_PJRT ON)
+  set(SKEIN_PJRT_LEFT_OUT "/backend_no_pjrt\\.cc$")
+else()
+  set(SKEIN_PJRT_LEFT_OUT "/runtime/pjrt/|/backend_pjrt\\.cc$")
+  message(STATUS "no PJRT backend: scripts/setup.sh unpacks the header that it needs")
+endif()
+
+# The tests of ops on StableHLO rules, and those of the backend.
+function(skein_pjrt_tests)
+  if(NOT SKEIN_HAS_PJRT)
+    return()
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS tests/pjrt/*.cc)
+  add_executable(skein_pjrt_test ${sources})
+  target_link_libraries(skein_pjrt_test skein_op_tests skein_backends skein_cuda GTest::gtest)
+  target_compile_definitions(skein_pjrt_test PRIVATE SKEIN_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  skein_precompiled(skein_pjrt_test skein_test_headers)
+  skein_discover_tests(skein_pjrt_test pjrt/ 900)
+endfunction()

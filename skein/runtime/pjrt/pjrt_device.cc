@@ -1,0 +1,261 @@
+#include "skein/runtime/pjrt/pjrt_device.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "skein/base/error.h"
+#include "skein/base/text/units.h"
+#include "skein/runtime/host_memory.h"
+
+namespace skein {
+namespace {
+
+using HloCell = stablehlo::Cell;
+
+// The host's copy of what lies between two addresses is no longer needed: whole pages are given
+// back.
+void give_back(char* begin, int64_t bytes) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t first = (reinterpret_cast<uintptr_t>(begin) + page - 1) / page * page;
+  const uintptr_t last = (reinterpret_cast<uintptr_t>(begin) + bytes) / page * page;
+  if (last > first) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
+// Whether two cells have a byte in common. Columns of one matrix have none.
+bool share_memory(const PjrtDevice::Cell& a, const PjrtDevice::Cell& b) {
+  if (a.end() <= b.address || b.end() <= a.address) return false;
+  const int64_t stride = a.row_stride_bytes;
+  if (a.rows == 1 || b.rows == 1 || stride != b.row_stride_bytes) return true;
+  const int64_t between = ((b.address - a.address) % stride + stride) % stride;
+  return between < a.row_bytes || between + b.row_bytes > stride;
+}
+
+}  // namespace
+
+// A compiled piece of a program, bound to the cells of one slot.
+class PjrtRecording : public Recording {
+ public:
+  PjrtRecording(PjrtDevice& device, std::shared_ptr<PjrtExecutable> executable, std::string name)
+      : device_(device), executable_(std::move(executable)), name_(std::move(name)) {}
+
+  void replay() override {
+    std::vector<PJRT_Buffer*> arrays;
+    for (PjrtDevice::Cell* argument : arguments) {
+      device_.to_device(*argument);
+      arrays.push_back(argument->array.get());
+    }
+    try {
+      auto owned = device_.client_->execute(*executable_, {arrays}, results.size());
+      for (size_t i = 0; i < results.size(); ++i) {
+        device_.take_result(*results[i], std::move(owned[0][i]));
+      }
+    } catch (const Error& error) {
+      fail(error.code(), "{}: {}", name_, error.what());
+    }
+  }
+
+  std::vector<PjrtDevice::Cell*> arguments, results;
+
+ private:
+  PjrtDevice& device_;
+  std::shared_ptr<PjrtExecutable> executable_;
+  std::string name_;
+};
+
+PjrtDevice::PjrtDevice(const PjrtOptions& options, KernelTable kernels, stablehlo::RuleTable rules)
+    : kernels_(std::move(kernels)),
+      rules_(std::move(rules)),
+      client_(std::make_unique<PjrtClient>(options)) {
+  arithmetic_ = "pjrt " + client_->platform();
+}
+
+PjrtDevice::~PjrtDevice() = default;
+
+std::optional<DeviceMemory> PjrtDevice::own_memory() const {
+  const auto told = client_->device_memory();
+  if (told) return told;
+  const HostMemory host = read_host_memory();
+  const MemoryLimit* limit = host.tightest();
+  return limit == nullptr ? DeviceMemory{} : DeviceMemory{limit->total_bytes, limit->free_bytes};
+}
+
+void* PjrtDevice::allocate(int64_t bytes, const std::string& what) {
+  if (bytes == 0) return nullptr;
+  void* memory = ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    fail(ErrorCode::kNoSpace, "cannot map {} for {}: {}", format_bytes(bytes), what,
+         errno_text(errno));
+  }
+  return memory;
+}
+
+void PjrtDevice::release(void* memory, int64_t bytes) {
+  if (memory == nullptr) return;
+  auto* begin = static_cast<char*>(memory);
+  cells_.erase(cells_.lower_bound(begin), cells_.lower_bound(begin + bytes));
+  ::munmap(memory, static_cast<size_t>(bytes));
+}
+
+template <typename Act>
+void PjrtDevice::for_each_cell(const char* begin, int64_t bytes, const Act& act) {
+  char* first = const_cast<char*>(begin) - longest_cell_;
+  for (auto it = cells_.lower_bound(first); it != cells_.end() && it->first < begin + bytes; ++it) {
+    if (it->second->end() > begin) act(*it->second);
+  }
+}
+
+void PjrtDevice::upload(void* device, const void* host, int64_t bytes) {
+  auto* begin = static_cast<char*>(device);
+  for_each_cell(begin, bytes, [&](Cell& cell) {
+    const bool replaces_all = begin <= cell.address && cell.end() <= begin + bytes;
+    if (!replaces_all) to_host(cell);
+    cell.on_host = true;
+    cell.on_device = false;
+  });
+  std::memcpy(device, host, static_cast<size_t>(bytes));
+}
+
+void PjrtDevice::download(void* host, const void* device, int64_t bytes) {
+  const auto* begin = static_cast<const char*>(device);
+  bool is_done = false;
+  for_each_cell(begin, bytes, [&](Cell& cell) {
+    if (cell.on_host || is_done) return;
+    if (cell.address == begin && cell.bytes() == bytes && cell.is_dense()) {
+      client_->get(cell.array, host, bytes);
+      is_done = true;
+    } else {
+      to_host(cell);
+    }
+  });
+  if (!is_done) std::memcpy(host, device, static_cast<size_t>(bytes));
+}
+
+void PjrtDevice::fill_zero(void* device, int64_t bytes) {
+  auto* begin = static_cast<char*>(device);
+  for_each_cell(begin, bytes, [&](Cell& cell) {
+    if (begin > cell.address || cell.end() > begin + bytes) to_host(cell);
+    cell.on_host = true;
+    cell.on_device = false;
+  });
+  std::memset(device, 0, static_cast<size_t>(bytes));
+}
+
+void PjrtDevice::start_copy(void* to, const void* from, int64_t bytes) {
+  std::vector<char> between(static_cast<size_t>(bytes));
+  download(between.data(), from, bytes);
+  upload(to, between.data(), bytes);
+}
+
+void PjrtDevice::synchronize() {
+  for (const auto& [address, cell] : cells_) {
+    if (cell->on_device) client_->wait(cell->array);
+  }
+}
+
+PjrtDevice::Cell& PjrtDevice::cell_at(char* address, const HloCell& cell) {
+  const auto [begin, end] = cells_.equal_range(address);
+  for (auto it = begin; it != end; ++it) {
+    if (it->second->type == cell.type) return *it->second;
+  }
+  auto made = std::make_unique<Cell>();
+  const int64_t element = stablehlo::bytes_of(cell.type.element);
+  const int64_t cols = cell.type.dims.empty() ? 1 : cell.type.dims.back();
+  made->address = address;
+  made->type = cell.type;
+  made->row_bytes = cols * element;
+  made->rows =
+      cell.type.dims.size() < 2 ? 1 : cell.type.num_elements() / std::max<int64_t>(1, cols);
+  made->row_stride_bytes = cell.row_stride * element;
+  for_each_cell(address, made->end() - address, [&](Cell& other) {
+    if (!share_memory(*made, other)) return;
+    made->overlaps.push_back(&other);
+    other.overlaps.push_back(made.get());
+  });
+  longest_cell_ = std::max<int64_t>(longest_cell_, made->end() - address);
+  return *cells_.emplace(address, std::move(made))->second;
+}
+
+void PjrtDevice::to_device(Cell& cell) {
+  if (cell.on_device) return;
+  if (!cell.on_host) {
+    fail(ErrorCode::kInternal, "a program reads {} that another array in its memory replaced",
+         cell.type.to_string());
+  }
+  if (cell.is_dense()) {
+    cell.array = client_->put(cell.address, cell.type);
+  } else {
+    std::vector<char> dense(static_cast<size_t>(cell.bytes()));
+    for (int64_t row = 0; row < cell.rows; ++row) {
+      std::memcpy(dense.data() + row * cell.row_bytes, cell.address + row * cell.row_stride_bytes,
+                  static_cast<size_t>(cell.row_bytes));
+    }
+    cell.array = client_->put(dense.data(), cell.type);
+  }
+  cell.on_device = true;
+  cell.on_host = false;
+  if (cell.is_dense()) give_back(cell.address, cell.bytes());
+}
+
+void PjrtDevice::to_host(Cell& cell) {
+  if (cell.on_host) return;
+  if (cell.is_dense()) {
+    client_->get(cell.array, cell.address, cell.bytes());
+  } else {
+    std::vector<char> dense(static_cast<size_t>(cell.bytes()));
+    client_->get(cell.array, dense.data(), cell.bytes());
+    for (int64_t row = 0; row < cell.rows; ++row) {
+      std::memcpy(cell.address + row * cell.row_stride_bytes, dense.data() + row * cell.row_bytes,
+                  static_cast<size_t>(cell.row_bytes));
+    }
+  }
+  cell.on_host = true;
+}
+
+void PjrtDevice::take_result(Cell& cell, PjrtBuffer array) {
+  if (cell.on_host && cell.is_dense()) give_back(cell.address, cell.bytes());
+  cell.array = std::move(array);
+  cell.on_device = true;
+  cell.on_host = false;
+  for (Cell* other : cell.overlaps) other->on_host = other->on_device = false;
+}
+
+std::unique_ptr<Recording> PjrtDevice::compile(const PieceToCompile& piece) {
+  const stablehlo::Cells kept = stablehlo::cells_kept(piece.programs);
+  const stablehlo::Module module = stablehlo::write_module(
+      {piece.name, piece.programs.mesh, {piece.programs.rank}, {piece.instructions}, kept}, rules_);
+  std::shared_ptr<PjrtExecutable>& executable = executables_[module.text];
+  if (executable == nullptr) {
+    const auto start = std::chrono::steady_clock::now();
+    executable = client_->compile(module.text, 1);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    compile_seconds_ += took.count();
+    const PjrtMemory memory = executable->memory();
+    if (memory.temporary_bytes > most_memory_.temporary_bytes) most_memory_ = memory;
+  }
+  auto recording = std::make_unique<PjrtRecording>(*this, executable, piece.name);
+  const auto bind = [&](const std::vector<HloCell>& cells, std::vector<Cell*>& to) {
+    for (const HloCell& cell : cells) {
+      auto* arena = static_cast<char*>(piece.arenas[static_cast<size_t>(cell.arena)]);
+      to.push_back(&cell_at(arena + cell.offset_in_slot(piece.slot, piece.num_slots), cell));
+    }
+  };
+  bind(module.arguments, recording->arguments);
+  bind(module.results, recording->results);
+  return recording;
+}
+
+std::string PjrtDevice::compiled() const {
+  if (executables_.empty()) return {};
+  return fmt::format(
+      "compiled {} for {} in {:.1f} s; the compiler takes up to {} for temporary arrays",
+      counted(std::ssize(executables_), "program"), client_->platform(), compile_seconds_,
+      format_bytes(most_memory_.temporary_bytes));
+}
+
+}  // namespace skein

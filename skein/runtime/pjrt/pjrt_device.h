@@ -1,0 +1,88 @@
+// A device behind a PJRT plugin. Programs are compiled as a whole from StableHLO text, and arrays
+// live where the plugin puts them.
+//
+// Memory   An arena is a range of host addresses that stands for arrays: every cell of a program
+//          (stablehlo/lower.h) is one array, known by its address. What the host uploads goes to
+//          the range, and from there to the array before a program reads it; what the host
+//          downloads comes from the array. Pages of the range that an array has replaced are given
+//          back to the system, so that nothing is held twice for long
+// Errors   Those of PjrtClient. An error while a program runs appears where its results are read
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "skein/runtime/device.h"
+#include "skein/runtime/pjrt/pjrt_client.h"
+#include "skein/stablehlo/lower.h"
+
+namespace skein {
+
+class PjrtDevice : public Device {
+ public:
+  PjrtDevice(const PjrtOptions& options, KernelTable kernels, stablehlo::RuleTable rules);
+  ~PjrtDevice() override;
+
+  const std::string& kind() const override { return kind_; }
+  std::string arithmetic() const override { return arithmetic_; }
+  const KernelTable& kernels() const override { return kernels_; }
+  // What the plugin says, or else what the host has.
+  std::optional<DeviceMemory> own_memory() const override;
+  void* allocate(int64_t bytes, const std::string& what) override;
+  void release(void* memory, int64_t bytes) override;
+  void upload(void* device, const void* host, int64_t bytes) override;
+  void download(void* host, const void* device, int64_t bytes) override;
+  void fill_zero(void* device, int64_t bytes) override;
+  void start_copy(void* to, const void* from, int64_t bytes) override;
+  void download_later(void* host, const void* device, int64_t bytes) override {
+    download(host, device, bytes);
+  }
+  void synchronize() override;
+
+  bool compiles() const override { return true; }
+  std::unique_ptr<Recording> compile(const PieceToCompile& piece) override;
+  std::string compiled() const override;
+
+  // An array, and the host memory that stands for it.
+  struct Cell {
+    char* address = nullptr;
+    int64_t row_bytes = 0, row_stride_bytes = 0, rows = 0;
+    stablehlo::Type type;
+    PjrtBuffer array;
+    bool on_host = true;               // the host's memory has the value
+    bool on_device = false;            // the array has it
+    std::vector<Cell*> overlaps = {};  // that share memory with it, of which one has a value
+
+    char* end() const { return address + (rows - 1) * row_stride_bytes + row_bytes; }
+    bool is_dense() const { return rows == 1 || row_stride_bytes == row_bytes; }
+    int64_t bytes() const { return rows * row_bytes; }
+  };
+
+ private:
+  friend class PjrtRecording;
+
+  Cell& cell_at(char* address, const stablehlo::Cell& cell);
+  // Calls `act` for the cells that share memory with the range.
+  template <typename Act>
+  void for_each_cell(const char* begin, int64_t bytes, const Act& act);
+  void to_device(Cell& cell);
+  void to_host(Cell& cell);
+  void take_result(Cell& cell, PjrtBuffer array);
+
+  std::string kind_ = "pjrt";
+  std::string arithmetic_;
+  KernelTable kernels_;
+  stablehlo::RuleTable rules_;
+  std::unique_ptr<PjrtClient> client_;
+  std::map<std::string, std::shared_ptr<PjrtExecutable>, std::less<>> executables_;  // by text
+  std::multimap<char*, std::unique_ptr<Cell>> cells_;                                // by address
+  int64_t longest_cell_ = 0;  // bytes from its address to its end
+  // Of compilations since the device was opened.
+  double compile_seconds_ = 0;
+  PjrtMemory most_memory_;  // of the executable with the most temporary bytes
+};
+
+}  // namespace skein

@@ -1,0 +1,20 @@
+// The PJRT plugins that tests run on.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace skein::pjrt_test {
+
+// SKEIN_PJRT_PLUGIN, or the one that scripts/test_tools.sh unpacked in `sources`; "": there is
+// none.
+inline std::string plugin_path(const std::filesystem::path& sources) {
+  const char* given = std::getenv("SKEIN_PJRT_PLUGIN");
+  if (given != nullptr && *given != '\0') return given;
+  const std::filesystem::path unpacked =
+      sources / ".deps/lammps-jax-pjrt-cpu-0.11.2/lammps_jax_pjrt_cpu/pjrt_c_api_cpu_plugin.so";
+  return std::filesystem::exists(unpacked) ? unpacked.string() : "";
+}
+
+}  // namespace skein::pjrt_test
