@@ -2,7 +2,7 @@
 # turns the backend off). Plugins are loaded when one is used. Without the header the line of
 # skein/backends/backends.def is backend_no_pjrt.cc.
 set(SKEIN_PJRT "$ENV{SKEIN_PJRT}" CACHE STRING "OFF: no PJRT backend; otherwise where pjrt_c_api.h is found")
-file(GLOB SKEIN_PJRT_HEADERS ${CMAKE_SOURCE_DIR}/.deps/xla-cpu-pjrt-*/xla_plugins/xla_cpu_pjrt/include)
+file(GLOB SKEIN_PJRT_HEADERS ${CMAKE_SOURCE_DIR}/.deps/xla-cpu-pjrt-0.0.1/xla_plugins/xla_cpu_pjrt/include)
 set(SKEIN_HAS_PJRT OFF)
 if(SKEIN_PJRT_HEADERS AND NOT SKEIN_PJRT STREQUAL "OFF" AND NOT SKEIN_FUZZ)
   set(SKEIN_HAS_PJRT ON)

@@ -34,8 +34,13 @@ fi
 # The PJRT backend is compiled against the header of PJRT's C interface, which this wheel carries.
 pjrt_version=0.0.1
 pjrt_dir=.deps/xla-cpu-pjrt-$pjrt_version
-if [[ ${SKEIN_PJRT:-} != OFF ]] && [ ! -f "$pjrt_dir/.done" ]; then
+if [[ ${SKEIN_PJRT:-} != OFF ]] && [ ! -f "$pjrt_dir/.done-with-licences" ]; then
   echo "setup: unpacking the header of PJRT from the wheel of xla-cpu-pjrt $pjrt_version" >&2
   unpack_wheel "xla-cpu-pjrt==$pjrt_version" manylinux_2_27_x86_64 "$pjrt_dir" '*/include/*'
-  touch "$pjrt_dir/.done"
+  # The wheel has no file of its licence; the header begins with it.
+  licences=$pjrt_dir/xla_cpu_pjrt-$pjrt_version.dist-info/licenses
+  mkdir -p "$licences"
+  { sed -n '1,/\*\//p' "$pjrt_dir"/*/*/include/pjrt_c_api.h
+    echo 'The licence: /usr/share/common-licenses/Apache-2.0'; } > "$licences/pjrt_c_api.h.txt"
+  touch "$pjrt_dir/.done-with-licences"
 fi

@@ -95,11 +95,11 @@ fi
 
 # The PJRT plugins that judge the PJRT backend: XLA for CPUs, of two versions.
 unpack_plugin() { # NAME VERSION
-  local folder=.deps/$1-$2
-  [ ! -f "$folder/.plugin-done" ] || return 0
+  local folder=.deps/$1-plugin-$2
+  [ ! -f "$folder/.done" ] || return 0
   echo "test_tools: unpacking the PJRT plugin $1 $2 from its wheel" >&2
-  unpack_wheel "$1==$2" manylinux_2_27_x86_64 "$folder"
-  touch "$folder/.plugin-done" "$folder/.done"
+  unpack_wheel "$1==$2" manylinux_2_27_x86_64 "$folder" '*.so'
+  touch "$folder/.done"
 }
 unpack_plugin lammps-jax-pjrt-cpu 0.11.2
 unpack_plugin xla-cpu-pjrt 0.0.1

@@ -18,7 +18,8 @@ int main(int argc, char** argv) {
     std::printf("[  SKIPPED ] no PJRT plugin: scripts/test_tools.sh unpacks one\n");
     return 0;
   }
-  const skein::PjrtClient client({.plugin = plugin, .num_devices = 4});
+  // Destroyed after the executables that kernels keep.
+  static const skein::PjrtClient client({.plugin = plugin, .num_devices = 4});
   skein::op_test::TestDevice& device = skein::op_test::test_device();
   device.kernels = skein::pjrt_test::op_kernels(client);
   device.is_cpu = false;

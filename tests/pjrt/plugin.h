@@ -13,7 +13,8 @@ inline std::string plugin_path(const std::filesystem::path& sources) {
   const char* given = std::getenv("SKEIN_PJRT_PLUGIN");
   if (given != nullptr && *given != '\0') return given;
   const std::filesystem::path unpacked =
-      sources / ".deps/lammps-jax-pjrt-cpu-0.11.2/lammps_jax_pjrt_cpu/pjrt_c_api_cpu_plugin.so";
+      sources /
+      ".deps/lammps-jax-pjrt-cpu-plugin-0.11.2/lammps_jax_pjrt_cpu/pjrt_c_api_cpu_plugin.so";
   return std::filesystem::exists(unpacked) ? unpacked.string() : "";
 }
 
