@@ -1,5 +1,6 @@
 // Training with device.kind = "pjrt": a plugin compiles the step's programs and runs them. Skipped
 // where there is no plugin.
+#include "skein/backends/backend.h"
 #include "tests/pjrt/plugin.h"
 #include "tests/places.h"
 #include "tests/trained_job.h"
@@ -31,6 +32,8 @@ Overrides on_pjrt(Overrides more, const char* precision = "fp32") {
 class PjrtTraining : public testing::Test {
  protected:
   void SetUp() override {
+    const Backend& backend = find_backend_to_plan("pjrt");
+    if (!backend.only_plans.empty()) GTEST_SKIP() << backend.only_plans;
     if (plugin().empty()) {
       GTEST_SKIP() << "no PJRT plugin: scripts/test_tools.sh unpacks one";
     }
