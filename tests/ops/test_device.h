@@ -18,7 +18,7 @@ struct TestDevice {
   bool is_cpu = true;
   bool is_slow = false;  // tests take fewer and smaller cases
   // A compiler of whole programs: it orders the terms of sums by their number, and takes subnormals
-  // for zero; each shape is compiled anew.
+  // for zero. It compiles once for each shape.
   bool compiles = false;
 };
 

@@ -1,9 +1,9 @@
 #include "skein/ops/linear/fp8_stablehlo.h"
 
 #include <bit>
-#include <numeric>
 #include <span>
 
+#include "skein/ops/largest_stablehlo.h"
 #include "skein/ops/linear/fp8_operands.h"
 
 namespace skein {
@@ -57,17 +57,8 @@ void take_kept_weights(const Fp8Group& weights, std::vector<Tensor>& operands) {
   }
 }
 
-// Of all elements, NaNs left out: f32[].
-Tensor largest_magnitude(const Tensor& x) {
-  Dims all(x.dims().size());
-  std::iota(all.begin(), all.end(), 0);
-  const Tensor size = abs(to_f32(x));
-  const Tensor zero = x.function().constant(Element::kF32, 0);
-  return max(select(compare(size, Compare::kEqual, size), size, zero), all);
-}
-
 // Of several tensors: f32[1].
-Tensor largest_magnitude(std::span<const Tensor> tensors) {
+Tensor largest_of(std::span<const Tensor> tensors) {
   Tensor largest = largest_magnitude(tensors.front());
   for (const Tensor& x : tensors.subspan(1)) largest = maximum(largest, largest_magnitude(x));
   return reshape(largest, {1});
@@ -95,12 +86,12 @@ std::vector<Tensor> fp8_operands(const RuleCall& call, std::string_view op) {
 }
 
 std::vector<Tensor> fp8_largest_rule(const RuleCall& call) {
-  return {largest_magnitude(std::span(call.inputs))};
+  return {largest_of(std::span(call.inputs))};
 }
 
 std::vector<Tensor> round_weights_rule(const RuleCall& call) {
   const auto weights = std::span(call.inputs).first(call.inputs.size() - 2);
-  const Tensor largest = largest_magnitude(weights);
+  const Tensor largest = largest_of(weights);
   std::vector<Tensor> rounded;
   for (const Tensor& w : weights) {
     rounded.push_back(reshape(rounded_operand(w, largest, kE4M3), {w.type().num_elements()}));

@@ -70,19 +70,27 @@ TEST(SumSquares, IsExactOverSegments) {
   EXPECT_EQ(total(bins), 0x1p-288);
 }
 
+// A compiler orders the terms of a segment itself: there, to rounding.
+void expect_bits(const Bins& got, const Bins& want) {
+  if (!test_device().compiles) {
+    EXPECT_EQ(got, want);
+  } else {
+    EXPECT_NEAR(total(got), total(want), 1e-13 * total(want));
+  }
+}
+
 TEST(SumSquares, OfRangesAndWholeSegmentsHasTheBitsOfTheWhole) {
-  if (test_device().compiles) GTEST_SKIP() << "a compiler orders the terms of a segment";
   const Placement whole = Placement::replicated(), flat = Placement::flat();
   const Placement rows = Placement::sharded(0), cols = Placement::sharded(1);
   for (const Shape& shape : {Shape{12, 1024}, Shape{4, 700}, Shape{4, 8}}) {
     const Tensor x = parameter(DType::kBF16, shape, 7);
     const Bins want = bins_of(x, Mesh::standard(1, 1, 1, 1), whole, whole, 0);
     for (const int64_t degree : {2, 3, 5}) {
-      EXPECT_EQ(sum_over_ranks(x, Mesh::standard(1, degree, 1, 1), flat, whole), want);
+      expect_bits(sum_over_ranks(x, Mesh::standard(1, degree, 1, 1), flat, whole), want);
     }
     if (shape.dim(1) % 1024 == 0) {
-      EXPECT_EQ(sum_over_ranks(x, Mesh::standard(1, 3, 1, 2), flat, rows), want);
-      EXPECT_EQ(sum_over_ranks(x, Mesh::standard(1, 2, 1, 3), rows, rows), want);
+      expect_bits(sum_over_ranks(x, Mesh::standard(1, 3, 1, 2), flat, rows), want);
+      expect_bits(sum_over_ranks(x, Mesh::standard(1, 2, 1, 3), rows, rows), want);
     }
     const Bins other = sum_over_ranks(x, Mesh::standard(1, 2, 1, 2), flat, cols);
     EXPECT_NEAR(total(other), total(want), 1e-14 * total(want));

@@ -28,7 +28,7 @@ namespace skein {
 
 struct PjrtOptions {
   std::string plugin;       // the path of the library
-  int64_t num_devices = 0;  // of XLA's CPU, which has as many as it is told; 0: the plugin's own
+  int64_t num_devices = 0;  // how many XLA opens on a CPU; 0: the plugin's default
 };
 
 class PjrtClient;
