@@ -46,6 +46,8 @@ cat >"$tree/bin/unzip" <<'EOF'
 #!/bin/bash
 mkdir -p "${@: -1}/clang_format/data/bin"
 touch "${@: -1}/clang_format/data/bin/clang-format"
+mkdir -p "${@: -1}/xla_cpu_pjrt/lib/include"
+echo '/* The licence of the header. */' >"${@: -1}/xla_cpu_pjrt/lib/include/pjrt_c_api.h"
 EOF
 printf '#!/bin/sh\n' >"$tree/bin/dpkg-query"
 printf '#!/bin/sh\nexec "$@"\n' >"$tree/bin/sudo"
@@ -83,7 +85,7 @@ services='.*(slurm|munge|etcd|openmpi|prometheus).*'
 system 'Debian GNU/Linux 12 (bookworm)' debian 12
 expect setup apt-get 1 'noise of apt-get' 'WARNING: noise' 'setup: failed (exit code 1): .*apt-get update'
 expect setup python3 1 'noise of python3' 'setup: failed (exit code 1): python3 -m pip download'
-expect setup '' 0 '^setup: installing build-essential' '^setup: unpacking Arrow'
+expect setup '' 0 '^setup: installing build-essential' '^setup: unpacking Arrow' '^setup: unpacking the header of PJRT'
 asked 'install -y' build-essential libdnnl-dev
 not_asked 'install' "$only_tests_need"
 
