@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 
 #include "skein/base/error.h"
@@ -70,7 +69,8 @@ class PjrtRecording : public Recording {
 PjrtDevice::PjrtDevice(const PjrtOptions& options, KernelTable kernels, stablehlo::RuleTable rules)
     : kernels_(std::move(kernels)),
       rules_(std::move(rules)),
-      client_(std::make_unique<PjrtClient>(options)) {
+      client_(std::make_unique<PjrtClient>(options)),
+      compiler_(*client_, options) {
   arithmetic_ = "pjrt " + client_->platform();
 }
 
@@ -229,16 +229,8 @@ std::unique_ptr<Recording> PjrtDevice::compile(const PieceToCompile& piece) {
   const stablehlo::Cells kept = stablehlo::cells_kept(piece.programs);
   const stablehlo::Module module = stablehlo::write_module(
       {piece.name, piece.programs.mesh, {piece.programs.rank}, {piece.instructions}, kept}, rules_);
-  std::shared_ptr<PjrtExecutable>& executable = executables_[module.text];
-  if (executable == nullptr) {
-    const auto start = std::chrono::steady_clock::now();
-    executable = client_->compile(module.text, 1);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    compile_seconds_ += took.count();
-    const PjrtMemory memory = executable->memory();
-    if (memory.temporary_bytes > most_memory_.temporary_bytes) most_memory_ = memory;
-  }
-  auto recording = std::make_unique<PjrtRecording>(*this, executable, piece.name);
+  auto recording = std::make_unique<PjrtRecording>(
+      *this, compiler_.executable(piece.name, module.text, 1), piece.name);
   const auto bind = [&](const std::vector<HloCell>& cells, std::vector<Cell*>& to) {
     for (const HloCell& cell : cells) {
       auto* arena = static_cast<char*>(piece.arenas[static_cast<size_t>(cell.arena)]);
@@ -248,14 +240,6 @@ std::unique_ptr<Recording> PjrtDevice::compile(const PieceToCompile& piece) {
   bind(module.arguments, recording->arguments);
   bind(module.results, recording->results);
   return recording;
-}
-
-std::string PjrtDevice::compiled() const {
-  if (executables_.empty()) return {};
-  return fmt::format(
-      "compiled {} for {} in {:.1f} s; the compiler takes up to {} for temporary arrays",
-      counted(std::ssize(executables_), "program"), client_->platform(), compile_seconds_,
-      format_bytes(most_memory_.temporary_bytes));
 }
 
 }  // namespace skein

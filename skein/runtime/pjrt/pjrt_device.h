@@ -17,6 +17,7 @@
 
 #include "skein/runtime/device.h"
 #include "skein/runtime/pjrt/pjrt_client.h"
+#include "skein/runtime/pjrt/program_compiler.h"
 #include "skein/stablehlo/lower.h"
 
 namespace skein {
@@ -44,7 +45,7 @@ class PjrtDevice : public Device {
 
   bool compiles() const override { return true; }
   std::unique_ptr<Recording> compile(const PieceToCompile& piece) override;
-  std::string compiled() const override;
+  std::string compiled() const override { return compiler_.compiled(); }
 
   // An array, and the host memory that stands for it.
   struct Cell {
@@ -77,12 +78,9 @@ class PjrtDevice : public Device {
   KernelTable kernels_;
   stablehlo::RuleTable rules_;
   std::unique_ptr<PjrtClient> client_;
-  std::map<std::string, std::shared_ptr<PjrtExecutable>, std::less<>> executables_;  // by text
-  std::multimap<char*, std::unique_ptr<Cell>> cells_;                                // by address
-  int64_t longest_cell_ = 0;  // bytes from its address to its end
-  // Of compilations since the device was opened.
-  double compile_seconds_ = 0;
-  PjrtMemory most_memory_;  // of the executable with the most temporary bytes
+  ProgramCompiler compiler_;
+  std::multimap<char*, std::unique_ptr<Cell>> cells_;  // by address
+  int64_t longest_cell_ = 0;                           // bytes from its address to its end
 };
 
 }  // namespace skein
