@@ -1,17 +1,38 @@
 #include "skein/backends/backend.h"
+#include "skein/base/error.h"
 #include "skein/ops/ops.h"
 #include "skein/runtime/pjrt/pjrt_device.h"
 
 namespace skein {
+
+namespace {
+
+// A second process would use the devices of the first.
+void require_own_devices(const PjrtProcess& process, const DeviceOptions& options) {
+  const int64_t seen = process.client().num_devices();
+  if (options.index < options.num_together || seen <= options.num_together) return;
+  fail(ErrorCode::kUsage,
+       "the PJRT plugin {} shows {} devices to each process, and this is not the first one here: "
+       "expected launch.workers_per_process = {}, or an environment in which the plugin shows each "
+       "process its own",
+       options.pjrt_plugin, seen, seen);
+}
+
+}  // namespace
 
 extern const Backend pjrt_backend;
 const Backend pjrt_backend = {
     .kind = "pjrt",
     .num_devices = [] { return 0; },  // none without a plugin, which only a configuration names
     .compiles = true,
-    .kernels = [] { return KernelTable(); },
+    .kernels = host_collectives,
     .make = [](const DeviceOptions& options, KernelTable kernels) -> std::unique_ptr<Device> {
-      return std::make_unique<PjrtDevice>(PjrtOptions{.plugin = options.pjrt_plugin},
+      const int together = options.num_together;
+      auto process = PjrtProcess::join(
+          {.plugin = options.pjrt_plugin, .num_devices = together > 1 ? together : 0},
+          options.index / together);
+      require_own_devices(*process, options);
+      return std::make_unique<PjrtDevice>(std::move(process), options.index % together,
                                           std::move(kernels), stablehlo_rules());
     },
 };

@@ -106,10 +106,12 @@ KernelTable training_kernels(const Config& config) {
   return backend.kernels();
 }
 
-std::unique_ptr<Device> training_device(const Config& config, int local_rank) {
+std::unique_ptr<Device> training_device(const Config& config, int local_rank,
+                                        int64_t num_together) {
   DeviceOptions options;
   options.threads = static_cast<int>(config.device.threads);
   options.index = local_rank;
+  options.num_together = static_cast<int>(num_together);
   options.check_ops = config.device.check_ops;
   options.pjrt_plugin = config.device.pjrt_plugin;
   const Backend& backend = training_backend(config);

@@ -86,8 +86,10 @@ const Backend& training_backend(const Config& config);
 const Backend& planned_backend(const Config& config);
 // The kernels of planned_backend, without opening a device; enough for planning.
 KernelTable training_kernels(const Config& config);
-// The device of [device] for the worker `local_rank` of this node.
-std::unique_ptr<Device> training_device(const Config& config, int local_rank = 0);
+// The device of [device] for the worker `local_rank` of this node, of whose process `num_together`
+// workers run programs at the same time.
+std::unique_ptr<Device> training_device(const Config& config, int local_rank = 0,
+                                        int64_t num_together = 1);
 
 StepSpec step_spec(const Config& config, const DecoderConfig& model,
                    const ParallelLayout& layout = {});

@@ -311,6 +311,11 @@ std::vector<ConfigField> make_fields() {
        "workers on this machine, one process each; `skein train` starts them, unless a launcher "
        "did",
        between(1, 4096)},
+      {"launch", "workers_per_process", at<&C::launch, &LaunchConfig::workers_per_process>,
+       "with device.kind = \"pjrt\": workers that share a process, each with a device; collectives "
+       "between them are part of the compiled programs. 0: all workers of the machine, with a "
+       "pipeline those of a tensor and context group",
+       between(0, 4096)},
       {"launch", "nodes", at<&C::launch, &LaunchConfig::nodes>,
        "machines of the run, `N` or `MIN:MAX`: run `skein train` on each, and they meet in "
        "launch.rendezvous"},

@@ -8,6 +8,7 @@
 #include "skein/base/error.h"
 #include "skein/base/text/nearest.h"
 #include "skein/config/fields.h"
+#include "skein/config/worker_processes.h"
 #include "skein/ops/optimizer.h"
 
 namespace skein {
@@ -65,6 +66,12 @@ std::vector<std::string> settings_without_effect(const Config& config, int64_t d
   if (config.device.kind == "pjrt" && config.log.trace_step > 0) {
     notes.push_back(
         "log.trace_step has no effect: device.kind is \"pjrt\", which runs programs as a whole");
+  }
+  if (config.checkpoint.memory_every_steps > 0 && workers_per_process(config) > 1) {
+    notes.push_back(
+        fmt::format("checkpoint.memory_every_steps has no effect: {} workers share a process "
+                    "(launch.workers_per_process), which keeps no copies",
+                    workers_per_process(config)));
   }
   if (config.device.kind != "pjrt" && !config.device.pjrt_plugin.empty()) {
     notes.push_back(

@@ -5,7 +5,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/machine/clock.h"
-#include "skein/runtime/device_buffer.h"
+#include "skein/compile/product_program.h"
 
 namespace skein {
 namespace {
@@ -67,36 +67,24 @@ CheckResult check_product(Device& device, DType dtype, int64_t size, double seco
   const std::vector<float> answer = exact_product(x, w, size);
   const std::vector<char> x_bytes = as_dtype(x, dtype), w_bytes = as_dtype(w, dtype);
   const auto bytes = static_cast<int64_t>(x_bytes.size());
-  const int64_t y_bytes = size * size * 4;
-  const std::string what = "the check of a matrix product";
-  const DeviceBuffer x_on_device(device, bytes, what), w_on_device(device, bytes, what);
-  const DeviceBuffer y_on_device(device, y_bytes, what);
-  device.upload(x_on_device.data(), x_bytes.data(), bytes);
-  device.upload(w_on_device.data(), w_bytes.data(), bytes);
-  const Kernel& kernel = device.kernels().at("linear");
-  KernelCall call{.inputs = {View::contiguous(x_on_device.data(), dtype, {size, kTerms}),
-                             View::contiguous(w_on_device.data(), dtype, {size, kTerms})},
-                  .outputs = {View::contiguous(y_on_device.data(), DType::kF32, {size, size})},
-                  .attrs = {{"parts", 1}, {"bias", false}, {"f32_output", dtype != DType::kF32}},
-                  .stream = device.stream()};
-  if (kernel.prepare != nullptr) call.state = kernel.prepare(call);
-  const DeviceBuffer scratch(
-      device, kernel.scratch_bytes == nullptr ? 0 : kernel.scratch_bytes(call), what);
-  call.scratch = scratch.data();
+  ProductProgram product(device, dtype, size, size, kTerms);
+  const View y_on_device = product.y();
+  device.upload(product.x().data, x_bytes.data(), bytes);
+  device.upload(product.w().data, w_bytes.data(), bytes);
 
   CheckResult result;
   result.unit = "FLOP/s";
   std::vector<float> y(answer.size());
   int64_t count = 0;
   for (const auto start = Clock::now(); count < 2 || seconds_since(start) < seconds; ++count) {
-    device.fill_zero(y_on_device.data(), y_bytes);
+    device.fill_zero(y_on_device.data, y_on_device.num_bytes());
     device.synchronize();
     const auto began = Clock::now();
-    kernel.run(call);
+    product.run();
     device.synchronize();
     result.rate = std::max(result.rate,
                            2.0 * static_cast<double>(size * size * kTerms) / seconds_since(began));
-    device.download(y.data(), y_on_device.data(), y_bytes);
+    device.download(y.data(), y_on_device.data, y_on_device.num_bytes());
     const int64_t wrong = first_wrong(y, answer);
     if (wrong < 0) continue;
     const auto at = static_cast<size_t>(wrong);

@@ -26,6 +26,13 @@ KernelTable cpu_kernels() {
   return table;
 }
 
+KernelTable host_collectives() {
+  KernelTable table;
+  add_redistribute_cpu_kernels(table);
+  add_pipeline_cpu_kernels(table);
+  return table;
+}
+
 stablehlo::RuleTable stablehlo_rules() {
   stablehlo::RuleTable rules;
 #define SKEIN_OP_FOLDER(folder) add_##folder##_stablehlo_rules(rules);

@@ -18,6 +18,8 @@ namespace skein {
 OpTable all_ops();
 KernelTable cpu_kernels();
 KernelTable cuda_kernels();  // where CUDA is built
+// Of cpu_kernels(), those of ops that communicate: for devices that compile everything else.
+KernelTable host_collectives();
 stablehlo::RuleTable stablehlo_rules();
 
 }  // namespace skein

@@ -156,7 +156,7 @@ Tensor LocalPart::without_padding(const Tensor& value) const {
 Tensor LocalPart::cut(const Tensor& held) const {
   const int64_t num_held = held.type().num_elements();
   if (num_held == num_elements_) return reshape(held, dims_);
-  int64_t end = num_held;  // of the last part, with its padding
+  int64_t end = std::max(num_held, num_elements_);  // of the last part, with its padding
   for (const LocalElements& local : replicas_) {
     if (local.count > 0) end = std::max(end, local.weight_begin + num_elements_);
   }

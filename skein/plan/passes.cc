@@ -113,7 +113,8 @@ std::string stablehlo_text(const PlanRequest& request, int64_t rank, const std::
          "--ranks for fewer data ranks, whose programs differ in the groups of collectives alone",
          ranks.size(), kMostReplicas);
   }
-  const stablehlo::Cells kept = stablehlo::cells_kept(programs);
+  stablehlo::CellMap kept;
+  for (const stablehlo::Cell& cell : stablehlo::cells_kept(programs)) kept.insert(cell);
   const stablehlo::RuleTable rules = stablehlo_rules();
   std::string text;
   std::vector<std::string_view> names;

@@ -13,9 +13,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "skein/base/machine/clock.h"
 #include "skein/ir/program.h"
+#include "skein/stablehlo/pieces.h"
 
 namespace skein {
 
@@ -26,14 +28,14 @@ class Recording {
   virtual void replay() = 0;
 };
 
-// Instructions that follow each other in a program, bound to a slot: what a device that compiles
-// programs makes one executable of.
-struct PieceToCompile {
-  std::string name;  // of the program, and of the piece where it has several
+// A program, bound to a slot of the arenas, and the pieces of it that a device makes executables of
+// (stablehlo/pieces.h).
+struct ProgramToCompile {
   const ProgramSet& programs;
-  std::span<const Instruction> instructions;
+  const Program& program;
+  const std::vector<stablehlo::Piece>& pieces;
   const std::array<void*, kNumArenas>& arenas;  // where they begin
-  int64_t slot = 0, num_slots = 1;
+  int64_t slot = 0;
 };
 
 struct DeviceMemory {
@@ -49,7 +51,7 @@ class Device {
   // The parts of the backend that decide how its kernels round: "cuda NVIDIA H100 9.0".
   virtual std::string arithmetic() const { return kind(); }
   virtual const KernelTable& kernels() const = 0;
-  // Whether it runs kernels; otherwise it only answers planning questions.
+  // Whether it runs programs; otherwise it only answers planning questions.
   virtual bool computes() const { return true; }
 
   // Throws Error{kNoSpace} unless that much of the device's own memory and of the host's is free
@@ -123,13 +125,20 @@ class Device {
   // The asynchronous error and where it happened; empty: there is none.
   virtual std::string failure() const { return {}; }
 
-  // Whether pieces of programs are compiled as a whole; kernels then run only what communicates.
+  // ---- for devices that compile pieces of programs as a whole; only what communicates with other
+  // processes is run by kernels, which the host executes ----
+
   virtual bool compiles() const { return false; }
+  // Devices of this process that run their pieces at the same time, each for a rank: a multiple of
+  // this number is the first. Collectives between them are part of the pieces.
+  virtual int64_t ranks_together() const { return 1; }
   // What was compiled since the device was opened, in words; "": nothing.
   virtual std::string compiled() const { return {}; }
-  // What `replay` of the result runs is the piece. Results of a piece are seen by every later
-  // download. Null: this device does not compile.
-  virtual std::unique_ptr<Recording> compile(const PieceToCompile&) { return nullptr; }
+  // For each piece, what `replay` of the result runs. Its results are seen by every later download.
+  virtual std::vector<std::unique_ptr<Recording>> compile(const ProgramToCompile&) { return {}; }
+  // Before a kernel reads or writes the view in the arena's host memory, and after it wrote there.
+  virtual void begin_host_access(const View&) {}
+  virtual void end_host_write(const View&) {}
 
   // Captures what `steps` starts instead of running it. `steps` must not wait, nor copy from or to
   // host memory that the device did not allocate. Null: this device does not capture, and `steps`
@@ -140,7 +149,8 @@ class Device {
 struct DeviceOptions {
   std::string kind = "cpu";  // cpu | cuda | pjrt | null
   int threads = 0;           // 0: all cores
-  int index = 0;             // of the GPU
+  int index = 0;             // of the GPU, or among all devices of this kind that the run uses here
+  int num_together = 1;      // devices of this process that run programs at the same time
   bool check_ops = false;    // see Device::checks_ops
   std::string pjrt_plugin;   // the path of the library
 };

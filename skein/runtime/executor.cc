@@ -117,20 +117,21 @@ void Executor::bind(const Program& program) {
 }
 
 bool Executor::is_compiled(const Instruction& instruction) const {
-  return device_.compiles() && communicator_of(instruction) == nullptr;
+  return device_.compiles() && stablehlo::is_compiled(instruction, programs_.mesh, programs_.rank,
+                                                      device_.ranks_together());
 }
 
 void Executor::compile(BoundProgram& bound, int64_t slot) {
-  const Program& program = *bound.program;
+  if (!device_.compiles()) return;
+  std::vector<stablehlo::Piece> pieces;
+  std::vector<ProgramPiece*> of_program;
   for (ProgramPiece& piece : bound.pieces) {
     if (bound.instructions[piece.begin].kernel != nullptr) continue;
-    const std::string number =
-        bound.pieces.size() == 1 ? "" : fmt::format(".from_op_{}", piece.begin);
-    piece.compiled = device_.compile(
-        {program.name + number, programs_,
-         std::span(program.instructions).subspan(piece.begin, piece.end - piece.begin), bases_,
-         slot, program.num_slots});
+    pieces.push_back({piece.begin, piece.end});
+    of_program.push_back(&piece);
   }
+  auto compiled = device_.compile({programs_, *bound.program, pieces, bases_, slot});
+  for (size_t i = 0; i < pieces.size(); ++i) of_program[i]->compiled = std::move(compiled[i]);
 }
 
 void Executor::find_together(std::vector<BoundInstruction>& instructions) {
@@ -340,11 +341,19 @@ void Executor::pass_breadcrumb(const BoundProgram& program, size_t instruction) 
 void Executor::run_instruction(const BoundInstruction& bound) {
   heartbeat::tick();
   heartbeat::require_generation();
-  if (bound.call.communicator == nullptr) return bound.kernel->run(bound.call);
+  if (bound.call.communicator == nullptr) return run_kernel(bound);
   const auto start = std::chrono::steady_clock::now();
-  bound.kernel->run(bound.call);
+  run_kernel(bound);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   communication_seconds_ += took.count();
+}
+
+void Executor::run_kernel(const BoundInstruction& bound) {
+  for (const auto* views : {&bound.call.inputs, &bound.call.outputs}) {
+    for (const View& view : *views) device_.begin_host_access(view);
+  }
+  bound.kernel->run(bound.call);
+  for (const View& view : bound.call.outputs) device_.end_host_write(view);
 }
 
 std::vector<OpSpan> Executor::take_spans() {

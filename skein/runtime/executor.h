@@ -187,6 +187,7 @@ class Executor {
   void run_profiled(const BoundProgram& program, int64_t slot);
   void pass_breadcrumb(const BoundProgram& program, size_t instruction);
   void run_instruction(const BoundInstruction& bound);
+  void run_kernel(const BoundInstruction& bound);
 
   Device& device_;
   const ProgramSet& programs_;

@@ -1,7 +1,5 @@
 #include "skein/stablehlo/lower.h"
 
-#include <tuple>
-
 #include "skein/base/error.h"
 
 namespace skein::stablehlo {
@@ -22,6 +20,7 @@ class ModuleWriter {
 
   Module run() {
     const std::span<const Instruction> instructions = request_.instructions.front();
+    for (const auto& others : request_.instructions) require_same(instructions, others);
     const Cells read = cells_read(instructions);
     module_.arguments.assign(read.begin(), read.end());
     std::vector<Type> types;
@@ -36,6 +35,26 @@ class ModuleWriter {
   }
 
  private:
+  // All replicas run one text, with arrays in the same places.
+  void require_same(std::span<const Instruction> first, std::span<const Instruction> others) const {
+    const auto cells = [](const Instruction& instruction) {
+      std::vector<Cell> all;
+      for (const auto* operands : {&instruction.inputs, &instruction.outputs}) {
+        for (const Operand& operand : *operands) all.push_back(Cell::of(operand, 0));
+      }
+      return all;
+    };
+    bool is_same = first.size() == others.size();
+    for (size_t i = 0; is_same && i < first.size(); ++i) {
+      is_same = first[i].op->name == others[i].op->name && cells(first[i]) == cells(others[i]);
+    }
+    if (is_same) return;
+    fail(ErrorCode::kUnsupported,
+         "{}: ranks that run one compiled program have shares of different sizes: expected sizes "
+         "that the degrees of parallelism divide",
+         request_.name);
+  }
+
   // The attrs of an instruction, of all replicas.
   std::vector<const Attrs*> attrs_of(size_t index) const {
     std::vector<const Attrs*> attrs;
@@ -63,9 +82,8 @@ class ModuleWriter {
     for (size_t i = 0; i < results.size(); ++i) {
       const Cell cell = Cell::of(instruction.outputs[i], instruction.ahead);
       now_[cell] = results[i];
-      Cell in_any_slot = cell;
-      in_any_slot.ahead = 0;
-      if (request_.kept.contains(in_any_slot)) written_.insert(cell);
+      written_.erase_shared(cell);
+      if (request_.kept.holds_part_of(cell)) written_.insert(cell);
     }
   }
 
@@ -118,16 +136,17 @@ class ModuleWriter {
 
   void finish(Function& main) {
     std::vector<Tensor> results;
-    for (const Cell& cell : written_) {
+    const Cells& written = written_.cells();
+    for (const Cell& cell : written) {
       module_.results.push_back(cell);
       results.push_back(now_.at(cell));
     }
     main.finish(results);
     std::vector<std::string> attributes;
     for (const Cell& argument : module_.arguments) {
-      const auto found = written_.find(argument);
+      const auto found = written.find(argument);
       const int result =
-          found == written_.end() ? -1 : static_cast<int>(std::distance(written_.begin(), found));
+          found == written.end() ? -1 : static_cast<int>(std::distance(written.begin(), found));
       module_.donated.push_back(result);
       attributes.push_back(result < 0 ? ""
                                       : fmt::format("{{tf.aliasing_output = {} : i32}}", result));
@@ -145,51 +164,10 @@ class ModuleWriter {
   std::map<std::string, std::string> functions_;  // names by what they compute
   std::string text_;
   std::map<Cell, Tensor> now_;  // the value in each place, as far as the program has got
-  Cells written_;
+  CellMap written_;
 };
 
 }  // namespace
-
-Cell Cell::of(const Operand& operand, int64_t ahead) {
-  return {operand.arena,      operand.offset_bytes,
-          operand.slot_bytes, operand.slot_bytes > 0 ? ahead : 0,
-          operand.row_stride, type_of(operand)};
-}
-
-bool Cell::operator<(const Cell& other) const {
-  const auto key = [](const Cell& cell) {
-    return std::tie(cell.arena, cell.offset_bytes, cell.ahead, cell.row_stride, cell.type.element,
-                    cell.type.dims);
-  };
-  return key(*this) < key(other);
-}
-
-Cells cells_read(std::span<const Instruction> instructions) {
-  Cells read, written;
-  for (const Instruction& instruction : instructions) {
-    for (const Operand& operand : instruction.inputs) {
-      if (!operand.present()) continue;
-      const Cell cell = Cell::of(operand, instruction.ahead);
-      if (!written.contains(cell)) read.insert(cell);
-    }
-    for (const Operand& operand : instruction.outputs) {
-      written.insert(Cell::of(operand, instruction.ahead));
-    }
-  }
-  return read;
-}
-
-Cells cells_kept(const ProgramSet& programs) {
-  Cells kept;
-  for (const Program& program : programs.programs) {
-    for (Cell cell : cells_read(program.instructions)) {
-      cell.ahead = 0;
-      kept.insert(cell);
-    }
-  }
-  for (const auto& [name, operand] : programs.named) kept.insert(Cell::of(operand, 0));
-  return kept;
-}
 
 Module write_module(const ModuleRequest& request, const RuleTable& rules) {
   return ModuleWriter(request, rules).run();

@@ -49,6 +49,17 @@ std::vector<int64_t> Mesh::coordinates(int64_t rank) const {
   return result;
 }
 
+std::vector<int64_t> Mesh::ranks_along(std::string_view axis, int64_t rank) const {
+  const int index = find(axis);
+  if (index < 0) return {rank};
+  int64_t stride = 1;
+  for (int i = index + 1; i < num_axes(); ++i) stride *= axes_[i].size;
+  std::vector<int64_t> ranks;
+  const int64_t first = rank - coordinates(rank)[index] * stride;
+  for (int64_t i = 0; i < axes_[index].size; ++i) ranks.push_back(first + i * stride);
+  return ranks;
+}
+
 std::string Mesh::to_string() const {
   std::string text = "mesh(";
   for (const MeshAxis& axis : axes_) {

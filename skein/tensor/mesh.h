@@ -36,6 +36,8 @@ class Mesh {
 
   // Where `rank` sits on each axis.
   std::vector<int64_t> coordinates(int64_t rank) const;
+  // The ranks that differ from `rank` on this axis at most, in its order.
+  std::vector<int64_t> ranks_along(std::string_view axis, int64_t rank) const;
 
   std::string to_string() const;  // "mesh(pp=1, dp=2, cp=1, tp=4)"
   bool operator==(const Mesh&) const = default;

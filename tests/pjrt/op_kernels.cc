@@ -66,7 +66,7 @@ void run_op(const OpDef& op, const KernelCall& call) {
   instruction.op = &op;
   instruction.attrs = call.attrs;
   std::map<stablehlo::Cell, const View*> views;
-  stablehlo::Cells kept;
+  stablehlo::CellMap kept;
   for (const View& view : call.inputs) {
     instruction.inputs.push_back(places.place(view));
     if (!instruction.inputs.back().present()) continue;

@@ -50,7 +50,8 @@ class Redistribution {
       one.inputs = {operand_at(0, local(x_))};
       one.outputs = {operand_at(1 << 20, local(y_))};
     }
-    const stablehlo::Cells kept = {stablehlo::Cell::of(instructions[0].outputs[0], 0)};
+    stablehlo::CellMap kept;
+    kept.insert(stablehlo::Cell::of(instructions[0].outputs[0], 0));
     stablehlo::ModuleRequest request{"redistribution", graph_.mesh(), {}, {}, kept};
     for (int64_t rank = 0; rank < kRanks; ++rank) {
       request.ranks.push_back(rank);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <vector>
 
 #include "skein/base/error.h"
@@ -27,6 +28,9 @@ std::atomic<MappedRegion::Place*> g_first{nullptr};
 // Outlives whatever static holds a region.
 auto& g_free SKEIN_GUARDED_BY(g_mutex) = *new std::vector<MappedRegion::Place*>;
 std::atomic<bool> g_lost{false};  // some region is
+// Lifetimes of LostPages, and who handled the signal before the first.
+int64_t g_lifetimes SKEIN_GUARDED_BY(g_mutex) = 0;
+struct sigaction g_former SKEIN_GUARDED_BY(g_mutex) {};
 static_assert(std::atomic<uintptr_t>::is_always_lock_free);
 
 uintptr_t page_size() {
@@ -92,10 +96,14 @@ LostPages::LostPages() {
   action.sa_sigaction = on_bus_error;
   action.sa_flags = SA_SIGINFO;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGBUS, &action, &former_);
+  const Lock lock(g_mutex);
+  if (++g_lifetimes == 1) sigaction(SIGBUS, &action, &g_former);
 }
 
-LostPages::~LostPages() { sigaction(SIGBUS, &former_, nullptr); }
+LostPages::~LostPages() {
+  const Lock lock(g_mutex);
+  if (--g_lifetimes == 0) sigaction(SIGBUS, &g_former, nullptr);
+}
 
 void require_no_lost_pages() {
   if (!g_lost.load(std::memory_order_relaxed)) return;

@@ -2,12 +2,11 @@
 // it and says nothing. While a LostPages lives, zeros take the place of what cannot be read of a
 // MappedRegion, and whoever read it asks afterwards whether that happened.
 //
-// Threads  all may be called from any; several LostPages at a time nest
+// Threads  all may be called from any; several LostPages may live at a time
 // Errors   of other memory: the signal ends the process, as ever
 // Cost     require_no_lost_pages() is a load
 #pragma once
 
-#include <csignal>
 #include <cstddef>
 #include <span>
 
@@ -39,9 +38,6 @@ class LostPages {
   ~LostPages();
   LostPages(const LostPages&) = delete;
   LostPages& operator=(const LostPages&) = delete;
-
- private:
-  struct sigaction former_ {};
 };
 
 // Throws Error{kInvalid} for a region whose file became shorter, Error{kIo} for one whose disk

@@ -18,6 +18,7 @@ namespace {
 HeartbeatSlot g_nobody;
 std::atomic<HeartbeatSlot*> g_slot{&g_nobody};
 std::unique_ptr<HeartbeatPage> g_page;
+std::atomic<int> g_waiting{0};  // threads; several where ranks are threads of this process
 
 HeartbeatSlot& own_slot() { return *g_slot.load(std::memory_order_acquire); }
 
@@ -107,12 +108,13 @@ void require_generation() {
 }
 
 Wait::Wait(double seconds) {
+  ++g_waiting;
   const auto millis = static_cast<int64_t>(seconds * 1000);
   own_slot().excused_until.store(boot_millis() + millis, std::memory_order_relaxed);
 }
 
 Wait::~Wait() {
-  own_slot().excused_until.store(0, std::memory_order_relaxed);
+  if (--g_waiting == 0) own_slot().excused_until.store(0, std::memory_order_relaxed);
   tick();
 }
 

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <csignal>
 #include <memory>
+#include <mutex>
+#include <optional>
 
 #include "skein/base/exception.h"
 #include "skein/base/files/paths.h"
@@ -22,10 +24,12 @@
 #include "skein/config/fields.h"
 #include "skein/config/length.h"
 #include "skein/config/node_range.h"
+#include "skein/config/worker_processes.h"
 #include "skein/launch/node/stacks.h"
 #include "skein/launch/node/start_workers.h"
 #include "skein/launch/node/workers.h"
 #include "skein/launch/place/agreement.h"
+#include "skein/launch/place/rank_threads.h"
 #include "skein/launch/place/rendezvous_root.h"
 #include "skein/launch/place/replica_address.h"
 #include "skein/objects/store.h"
@@ -124,7 +128,11 @@ void start_log(const Config& config, const RankInfo& rank_info, bool trains) {
   // The parent already redirects standard error of the other ranks to this file.
   const bool is_redirected = rank_info.parent_pid != 0 && rank_info.rank > 0;
   log::start(is_redirected ? "" : file.string());
-  if (rank_info.size > 1) {
+  if (const int64_t workers = workers_per_process(config); workers > 1) {
+    log::info_to_file(fmt::format("ranks {} to {} of {} on {}, process {}",
+                                  rank_info.rank * workers, (rank_info.rank + 1) * workers - 1,
+                                  rank_info.size * workers, node_name(), ::getpid()));
+  } else if (rank_info.size > 1) {
     log::info_to_file(fmt::format("rank {} of {} on {}, process {}", rank_info.rank, rank_info.size,
                                   node_name(), ::getpid()));
   }
@@ -168,7 +176,27 @@ bool is_last_to_leave(const Config& config, const RankInfo& rank_info) {
          is_etcd_address(config.launch.rendezvous);
 }
 
-int train(const Config& config, const RankInfo& rank_info, const TrainOptions& options) {
+// The signals of this process, handled from when its first rank has met the others.
+class ProcessSignals {
+ public:
+  explicit ProcessSignals(bool is_first) : is_first_(is_first) {}
+  StopSignals& handle() {
+    std::call_once(once_, [&] {
+      const bool is_supervised = heartbeat::has_supervisor();
+      signals_.emplace(
+          StopSignals::Options{.tells = is_first_ && !is_supervised, .ends = !is_supervised});
+    });
+    return *signals_;
+  }
+
+ private:
+  const bool is_first_;
+  std::once_flag once_;
+  std::optional<StopSignals> signals_;
+};
+
+int train(const Config& config, const RankInfo& rank_info, const TrainOptions& options,
+          ProcessSignals& process_signals) {
   const BatchScheduling scheduling(BatchScheduling::kComputes);
   const auto [world, secret] = meet(config, rank_info);
   if (rank_info.size > 1) {
@@ -182,8 +210,7 @@ int train(const Config& config, const RankInfo& rank_info, const TrainOptions& o
                                .at_seconds = static_cast<double>(rank_info.launched_ms) / 1000,
                                .waited_seconds = static_cast<double>(rank_info.waited_ms) / 1000,
                                .only_validates = options.only_validates};
-    const bool is_supervised = heartbeat::has_supervisor();
-    StopSignals signals({.tells = rank_info.rank == 0 && !is_supervised, .ends = !is_supervised});
+    StopSignals& signals = process_signals.handle();
     PreparedRun run(config, *world,
                     {.start_id = rank_info.start_id,
                      .local_rank = rank_info.local_rank,
@@ -202,6 +229,8 @@ int train(const Config& config, const RankInfo& rank_info, const TrainOptions& o
   } catch (const std::exception& exception) {
     // If this program started the workers, the parent records the failure.
     const Error error = trains ? to_error(exception) : with_advice(to_error(exception));
+    // The ranks that are other threads of this process do not see it end.
+    if (workers_per_process(config) > 1) world->end(error.what());
     if (rank_info.rank == 0 && rank_info.parent_pid == 0 && (trains || !is_mistake(error.code()))) {
       record_failure(config.run.dir, rank_info.rank, error);
     }
@@ -255,7 +284,7 @@ int train_or_validate(const TrainOptions& options, std::optional<RankInfo> found
     meeting.launcher_start = found->start_id;
     found.reset();
   }
-  if (found) check_workers(*found, config.launch.workers, config.launch.nodes);
+  if (found) check_workers(*found, worker_processes(config), config.launch.nodes);
   if (!found) meeting.host_counts = check_start(config);
   if (!found || found->parent_pid == 0) check_rendezvous_of(config);
   const bool several = !found && parse_node_range(config.launch.nodes)->most > 1;
@@ -280,7 +309,10 @@ int train_or_validate(const TrainOptions& options, std::optional<RankInfo> found
     std::optional<OnCall> on_call;
     if (rank_info.rank == 0 && rank_info.parent_pid == 0) on_call.emplace(config).lead(true);
     try {
-      const int code = train(config, rank_info, options);
+      ProcessSignals signals(rank_info.rank == 0);
+      const int code =
+          run_ranks(ranks_of_process(rank_info, workers_per_process(config)),
+                    [&](const RankInfo& rank) { return train(config, rank, options, signals); });
       if (is_last_to_leave(config, rank_info)) {
         remove_place(*root_of(config).store, rank_info.start_id);
       }

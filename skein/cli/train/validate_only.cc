@@ -63,6 +63,7 @@ Config config_of_validation(Config config, const fs::path& run_dir) {
   config.run.accept_changes = accepted;
   config.checkpoint = {.every_steps = 0, .memory_every_steps = 0};
   config.launch = {.workers = config.launch.workers,
+                   .workers_per_process = config.launch.workers_per_process,
                    .collective_timeout_s = config.launch.collective_timeout_s,
                    .hang_timeout_s = config.launch.hang_timeout_s,
                    .max_restarts = 0,

@@ -10,6 +10,7 @@
 #include "skein/base/text/log.h"
 #include "skein/checkpoint/find/checkpoint_folder.h"
 #include "skein/config/node_range.h"
+#include "skein/config/worker_processes.h"
 #include "skein/launch/node/generation_log.h"
 #include "skein/launch/node/workers.h"
 #include "skein/launch/place/meeting_place.h"
@@ -79,7 +80,7 @@ void start_supervisor_log(const Config& config, bool trains) {
 WorkerLaunch launch_of(const NamedConfig& named, const Config& config,
                        const std::vector<std::string>& flags) {
   WorkerLaunch launch;
-  launch.num_workers = static_cast<int>(config.launch.workers);
+  launch.num_workers = static_cast<int>(worker_processes(config));
   launch.arguments = {"train", place_text(named.path)};
   for (const std::string& text : named.overrides) {
     launch.arguments.insert(launch.arguments.end(), {"--set", text});
@@ -95,7 +96,8 @@ WorkerLaunch launch_of(const NamedConfig& named, const Config& config,
   launch.threads = static_cast<int>(config.device.threads);
   launch.stages = static_cast<int>(config.parallel.pipeline);
   launch.hang = static_cast<Millis>(config.launch.hang_timeout_s * 1000);
-  launch.keeps_replicas = config.checkpoint.memory_every_steps != 0;
+  launch.keeps_replicas =
+      config.checkpoint.memory_every_steps != 0 && workers_per_process(config) == 1;
   launch.membership.max_restarts = static_cast<int>(config.launch.max_restarts);
   return launch;
 }

@@ -25,13 +25,16 @@ void give_back(char* begin, int64_t bytes) {
   if (last > first) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }
 
-// Whether two cells have a byte in common. Columns of one matrix have none.
-bool share_memory(const PjrtDevice::Cell& a, const PjrtDevice::Cell& b) {
-  if (a.end() <= b.address || b.end() <= a.address) return false;
-  const int64_t stride = a.row_stride_bytes;
-  if (a.rows == 1 || b.rows == 1 || stride != b.row_stride_bytes) return true;
-  const int64_t between = ((b.address - a.address) % stride + stride) % stride;
-  return between < a.row_bytes || between + b.row_bytes > stride;
+stablehlo::Rows rows_of(const PjrtDevice::Cell& cell) {
+  stablehlo::Rows rows = cell.rows;
+  rows.begin = static_cast<int64_t>(reinterpret_cast<uintptr_t>(cell.address));
+  return rows;
+}
+
+// From the first byte of a view to its end, with what lies between its rows.
+int64_t extent_bytes(const View& view) {
+  if (view.rows() == 0) return 0;
+  return ((view.rows() - 1) * view.row_stride + view.cols()) * size_of(view.dtype);
 }
 
 }  // namespace
@@ -39,8 +42,9 @@ bool share_memory(const PjrtDevice::Cell& a, const PjrtDevice::Cell& b) {
 // A compiled piece of a program, bound to the cells of one slot.
 class PjrtRecording : public Recording {
  public:
-  PjrtRecording(PjrtDevice& device, std::shared_ptr<PjrtExecutable> executable, std::string name)
-      : device_(device), executable_(std::move(executable)), name_(std::move(name)) {}
+  PjrtRecording(PjrtDevice& device, std::shared_ptr<const PjrtProcess::Compiled> compiled,
+                std::string name)
+      : device_(device), compiled_(std::move(compiled)), name_(std::move(name)) {}
 
   void replay() override {
     std::vector<PJRT_Buffer*> arrays;
@@ -49,11 +53,12 @@ class PjrtRecording : public Recording {
       arrays.push_back(argument->array.get());
     }
     try {
-      auto owned = device_.client_->execute(*executable_, {arrays}, results.size());
+      auto owned = device_.process_->execute(device_.index_, *compiled_, arrays);
       for (size_t i = 0; i < results.size(); ++i) {
-        device_.take_result(*results[i], std::move(owned[0][i]));
+        device_.take_result(*results[i], std::move(owned[i]));
       }
     } catch (const Error& error) {
+      if (error.code() == ErrorCode::kPeerLost) throw;
       fail(error.code(), "{}: {}", name_, error.what());
     }
   }
@@ -62,22 +67,23 @@ class PjrtRecording : public Recording {
 
  private:
   PjrtDevice& device_;
-  std::shared_ptr<PjrtExecutable> executable_;
+  std::shared_ptr<const PjrtProcess::Compiled> compiled_;
   std::string name_;
 };
 
-PjrtDevice::PjrtDevice(const PjrtOptions& options, KernelTable kernels, stablehlo::RuleTable rules)
-    : kernels_(std::move(kernels)),
+PjrtDevice::PjrtDevice(std::shared_ptr<PjrtProcess> process, int64_t index, KernelTable kernels,
+                       stablehlo::RuleTable rules)
+    : arithmetic_("pjrt " + process->client().platform()),
+      kernels_(std::move(kernels)),
       rules_(std::move(rules)),
-      client_(std::make_unique<PjrtClient>(options)),
-      compiler_(*client_, options) {
-  arithmetic_ = "pjrt " + client_->platform();
-}
+      process_(std::move(process)),
+      client_(process_->client()),
+      index_(index) {}
 
-PjrtDevice::~PjrtDevice() = default;
+PjrtDevice::~PjrtDevice() { process_->leave(); }
 
 std::optional<DeviceMemory> PjrtDevice::own_memory() const {
-  const auto told = client_->device_memory();
+  const auto told = client_.device_memory(index_);
   if (told) return told;
   const HostMemory host = read_host_memory();
   const MemoryLimit* limit = host.tightest();
@@ -127,7 +133,7 @@ void PjrtDevice::download(void* host, const void* device, int64_t bytes) {
   for_each_cell(begin, bytes, [&](Cell& cell) {
     if (cell.on_host || is_done) return;
     if (cell.address == begin && cell.bytes() == bytes && cell.is_dense()) {
-      client_->get(cell.array, host, bytes);
+      client_.get(cell.array, host, bytes);
       is_done = true;
     } else {
       to_host(cell);
@@ -154,7 +160,7 @@ void PjrtDevice::start_copy(void* to, const void* from, int64_t bytes) {
 
 void PjrtDevice::synchronize() {
   for (const auto& [address, cell] : cells_) {
-    if (cell->on_device) client_->wait(cell->array);
+    if (cell->on_device) client_.wait(cell->array);
   }
 }
 
@@ -164,16 +170,11 @@ PjrtDevice::Cell& PjrtDevice::cell_at(char* address, const HloCell& cell) {
     if (it->second->type == cell.type) return *it->second;
   }
   auto made = std::make_unique<Cell>();
-  const int64_t element = stablehlo::bytes_of(cell.type.element);
-  const int64_t cols = cell.type.dims.empty() ? 1 : cell.type.dims.back();
   made->address = address;
   made->type = cell.type;
-  made->row_bytes = cols * element;
-  made->rows =
-      cell.type.dims.size() < 2 ? 1 : cell.type.num_elements() / std::max<int64_t>(1, cols);
-  made->row_stride_bytes = cell.row_stride * element;
+  made->rows = {0, cell.row_bytes(), cell.stride_bytes(), cell.num_rows()};
   for_each_cell(address, made->end() - address, [&](Cell& other) {
-    if (!share_memory(*made, other)) return;
+    if (!stablehlo::share_memory(rows_of(*made), rows_of(other))) return;
     made->overlaps.push_back(&other);
     other.overlaps.push_back(made.get());
   });
@@ -188,14 +189,15 @@ void PjrtDevice::to_device(Cell& cell) {
          cell.type.to_string());
   }
   if (cell.is_dense()) {
-    cell.array = client_->put(cell.address, cell.type);
+    cell.array = client_.put(cell.address, cell.type, index_);
   } else {
+    const stablehlo::Rows& rows = cell.rows;
     std::vector<char> dense(static_cast<size_t>(cell.bytes()));
-    for (int64_t row = 0; row < cell.rows; ++row) {
-      std::memcpy(dense.data() + row * cell.row_bytes, cell.address + row * cell.row_stride_bytes,
-                  static_cast<size_t>(cell.row_bytes));
+    for (int64_t row = 0; row < rows.num_rows; ++row) {
+      std::memcpy(dense.data() + row * rows.row_bytes, cell.address + row * rows.stride_bytes,
+                  static_cast<size_t>(rows.row_bytes));
     }
-    cell.array = client_->put(dense.data(), cell.type);
+    cell.array = client_.put(dense.data(), cell.type, index_);
   }
   cell.on_device = true;
   cell.on_host = false;
@@ -205,13 +207,14 @@ void PjrtDevice::to_device(Cell& cell) {
 void PjrtDevice::to_host(Cell& cell) {
   if (cell.on_host) return;
   if (cell.is_dense()) {
-    client_->get(cell.array, cell.address, cell.bytes());
+    client_.get(cell.array, cell.address, cell.bytes());
   } else {
+    const stablehlo::Rows& rows = cell.rows;
     std::vector<char> dense(static_cast<size_t>(cell.bytes()));
-    client_->get(cell.array, dense.data(), cell.bytes());
-    for (int64_t row = 0; row < cell.rows; ++row) {
-      std::memcpy(cell.address + row * cell.row_stride_bytes, dense.data() + row * cell.row_bytes,
-                  static_cast<size_t>(cell.row_bytes));
+    client_.get(cell.array, dense.data(), cell.bytes());
+    for (int64_t row = 0; row < rows.num_rows; ++row) {
+      std::memcpy(cell.address + row * rows.stride_bytes, dense.data() + row * rows.row_bytes,
+                  static_cast<size_t>(rows.row_bytes));
     }
   }
   cell.on_host = true;
@@ -225,21 +228,43 @@ void PjrtDevice::take_result(Cell& cell, PjrtBuffer array) {
   for (Cell* other : cell.overlaps) other->on_host = other->on_device = false;
 }
 
-std::unique_ptr<Recording> PjrtDevice::compile(const PieceToCompile& piece) {
-  const stablehlo::Cells kept = stablehlo::cells_kept(piece.programs);
-  const stablehlo::Module module = stablehlo::write_module(
-      {piece.name, piece.programs.mesh, {piece.programs.rank}, {piece.instructions}, kept}, rules_);
-  auto recording = std::make_unique<PjrtRecording>(
-      *this, compiler_.executable(piece.name, module.text, 1), piece.name);
-  const auto bind = [&](const std::vector<HloCell>& cells, std::vector<Cell*>& to) {
-    for (const HloCell& cell : cells) {
-      auto* arena = static_cast<char*>(piece.arenas[static_cast<size_t>(cell.arena)]);
-      to.push_back(&cell_at(arena + cell.offset_in_slot(piece.slot, piece.num_slots), cell));
-    }
-  };
-  bind(module.arguments, recording->arguments);
-  bind(module.results, recording->results);
-  return recording;
+void PjrtDevice::begin_host_access(const View& view) {
+  if (view.data == nullptr) return;
+  for_each_cell(view.as<char>(), extent_bytes(view), [&](Cell& cell) {
+    if (cell.on_device) to_host(cell);
+  });
+}
+
+void PjrtDevice::end_host_write(const View& view) {
+  for_each_cell(view.as<char>(), extent_bytes(view), [&](Cell& cell) {
+    cell.on_host = true;
+    cell.on_device = false;
+  });
+}
+
+std::vector<std::unique_ptr<Recording>> PjrtDevice::compile(const ProgramToCompile& to_compile) {
+  const auto& [programs, program, pieces, arenas, slot] = to_compile;
+  const stablehlo::Cells kept = stablehlo::cells_kept(programs);
+  std::vector<std::unique_ptr<Recording>> recordings;
+  for (const stablehlo::Piece& piece : pieces) {
+    const std::string name = stablehlo::piece_name(program, piece);
+    const auto instructions =
+        std::span(program.instructions).subspan(piece.begin, piece.end - piece.begin);
+    const stablehlo::CellMap kept_by_piece = stablehlo::cells_kept_by(piece, program, kept);
+    auto compiled = process_->compile(
+        index_, {name, programs.mesh, programs.rank, instructions, kept_by_piece}, rules_);
+    auto recording = std::make_unique<PjrtRecording>(*this, compiled, name);
+    const auto bind = [&](const std::vector<HloCell>& cells, std::vector<Cell*>& to) {
+      for (const HloCell& cell : cells) {
+        auto* arena = static_cast<char*>(arenas[static_cast<size_t>(cell.arena)]);
+        to.push_back(&cell_at(arena + cell.offset_in_slot(slot, program.num_slots), cell));
+      }
+    };
+    bind(compiled->module.arguments, recording->arguments);
+    bind(compiled->module.results, recording->results);
+    recordings.push_back(std::move(recording));
+  }
+  return recordings;
 }
 
 }  // namespace skein

@@ -6,7 +6,9 @@
 //          the range, and from there to the array before a program reads it; what the host
 //          downloads comes from the array. Pages of the range that an array has replaced are given
 //          back to the system, so that nothing is held twice for long
-// Errors   Those of PjrtClient. An error while a program runs appears where its results are read
+// Host     What a kernel of the host is about to read comes from the arrays to the range, and what it
+//          wrote goes back before a program reads it
+// Errors   Those of PjrtProcess. An error while a program runs appears where its results are read
 #pragma once
 
 #include <map>
@@ -16,15 +18,15 @@
 #include <tuple>
 
 #include "skein/runtime/device.h"
-#include "skein/runtime/pjrt/pjrt_client.h"
-#include "skein/runtime/pjrt/program_compiler.h"
-#include "skein/stablehlo/lower.h"
+#include "skein/runtime/pjrt/pjrt_process.h"
 
 namespace skein {
 
 class PjrtDevice : public Device {
  public:
-  PjrtDevice(const PjrtOptions& options, KernelTable kernels, stablehlo::RuleTable rules);
+  // `index`: among the devices of the process.
+  PjrtDevice(std::shared_ptr<PjrtProcess> process, int64_t index, KernelTable kernels,
+             stablehlo::RuleTable rules);
   ~PjrtDevice() override;
 
   const std::string& kind() const override { return kind_; }
@@ -44,22 +46,25 @@ class PjrtDevice : public Device {
   void synchronize() override;
 
   bool compiles() const override { return true; }
-  std::unique_ptr<Recording> compile(const PieceToCompile& piece) override;
-  std::string compiled() const override { return compiler_.compiled(); }
+  int64_t ranks_together() const override { return process_->size(); }
+  std::vector<std::unique_ptr<Recording>> compile(const ProgramToCompile& program) override;
+  void begin_host_access(const View& view) override;
+  void end_host_write(const View& view) override;
+  std::string compiled() const override { return process_->compiler().compiled(); }
 
   // An array, and the host memory that stands for it.
   struct Cell {
     char* address = nullptr;
-    int64_t row_bytes = 0, row_stride_bytes = 0, rows = 0;
+    stablehlo::Rows rows;  // that begin at the address
     stablehlo::Type type;
     PjrtBuffer array;
     bool on_host = true;               // the host's memory has the value
     bool on_device = false;            // the array has it
     std::vector<Cell*> overlaps = {};  // that share memory with it, of which one has a value
 
-    char* end() const { return address + (rows - 1) * row_stride_bytes + row_bytes; }
-    bool is_dense() const { return rows == 1 || row_stride_bytes == row_bytes; }
-    int64_t bytes() const { return rows * row_bytes; }
+    char* end() const { return address + (rows.end() - rows.begin); }
+    bool is_dense() const { return rows.num_rows == 1 || rows.stride_bytes == rows.row_bytes; }
+    int64_t bytes() const { return rows.num_rows * rows.row_bytes; }
   };
 
  private:
@@ -73,12 +78,13 @@ class PjrtDevice : public Device {
   void to_host(Cell& cell);
   void take_result(Cell& cell, PjrtBuffer array);
 
-  std::string kind_ = "pjrt";
-  std::string arithmetic_;
-  KernelTable kernels_;
-  stablehlo::RuleTable rules_;
-  std::unique_ptr<PjrtClient> client_;
-  ProgramCompiler compiler_;
+  const std::string kind_ = "pjrt";
+  const std::string arithmetic_;
+  const KernelTable kernels_;
+  const stablehlo::RuleTable rules_;
+  std::shared_ptr<PjrtProcess> process_;
+  const PjrtClient& client_;
+  int64_t index_;
   std::multimap<char*, std::unique_ptr<Cell>> cells_;  // by address
   int64_t longest_cell_ = 0;                           // bytes from its address to its end
 };

@@ -9,15 +9,14 @@
 
 #include "skein/backends/backend.h"
 #include "skein/base/numbers/philox.h"
-#include "skein/ops/linear/linear.h"
-#include "skein/passes/memory/plan_memory.h"
-#include "skein/runtime/device_buffer.h"
-#include "skein/runtime/executor.h"
+#include "skein/compile/product_program.h"
 
 namespace skein {
 namespace {
 
 constexpr double kSeconds = 0.15;
+// Of ranks that run their programs together, which all have to run as many.
+constexpr int kRoundsTogether = 5, kRunsTogether = 2;
 
 // Standard normals, as PyTorch's ceiling is measured on: the more bits change, the more power a
 // product draws, and the lower a GPU's clock is. They repeat after a prime number, so that no two
@@ -50,9 +49,12 @@ double best_flops(Device& device, int64_t size, const std::function<void()>& run
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   seconds_of(1);  // warm-up; a GPU's kernel chooses its algorithm here
-  const int count = std::clamp(static_cast<int>(kSeconds / 5 / seconds_of(1)), 1, 50);
+  const bool is_alone = device.ranks_together() == 1;
+  const int count =
+      is_alone ? std::clamp(static_cast<int>(kSeconds / 5 / seconds_of(1)), 1, 50) : kRunsTogether;
   double best = 0;
-  for (double spent = 0; spent < kSeconds;) {
+  double spent = 0;
+  for (int round = 0; is_alone ? spent < kSeconds : round < kRoundsTogether; ++round) {
     const double seconds = seconds_of(count);
     best = std::max(best, 2.0 * size * size * size * count / seconds);
     spent += seconds;
@@ -60,43 +62,13 @@ double best_flops(Device& device, int64_t size, const std::function<void()>& run
   return best;
 }
 
-// The same product as a program, for a device that compiles it.
-double compiled_linear_flops(Device& device, DType dtype, int64_t size) {
-  Graph graph(Mesh::standard(1, 1, 1, 1));
-  const TensorType matrix = TensorType::replicated(dtype, Shape{size, size}, graph.mesh());
-  const ValueId x = graph.add_input(Role::kInput, "x", matrix);
-  const ValueId w = graph.add_input(Role::kParameter, "w", matrix);
-  graph.mark_output(linear(graph, x, {w}, {}, {"y"}).front());
-  const ProgramSet programs = plan_memory({{.graph = &graph}}, device.kernels());
-  Executor executor(device, programs);
-  for (const char* name : {"x", "w"}) {
-    const View view = executor.view(name);
+// The product of `linear`, as a step would run it.
+double linear_flops(Device& device, DType dtype, int64_t size) {
+  ProductProgram product(device, dtype, size, size, size);
+  for (const View& view : {product.x(), product.w()}) {
     fill_with_normals(device, view.data, view.num_bytes(), dtype);
   }
-  return best_flops(device, size, [&] { executor.run("forward"); });
-}
-
-// Measures the forward kernel of linear, y = x w^T, as a step would run it.
-double linear_flops(Device& device, DType dtype, int64_t size) {
-  const Kernel& kernel = device.kernels().at("linear");
-  const int64_t bytes = size * size * size_of(dtype);
-  const std::string what = "measuring the ceiling";
-  const DeviceBuffer x(device, bytes, what), w(device, bytes, what), y(device, bytes, what);
-  for (const DeviceBuffer* memory : {&x, &w}) {
-    fill_with_normals(device, memory->data(), bytes, dtype);
-  }
-  const auto matrix = [&](const DeviceBuffer& memory) {
-    return View::contiguous(memory.data(), dtype, {size, size});
-  };
-  KernelCall call{.inputs = {matrix(x), matrix(w)},
-                  .outputs = {matrix(y)},
-                  .attrs = {{"parts", 1}, {"bias", false}, {"f32_output", false}},
-                  .stream = device.stream()};
-  if (kernel.prepare != nullptr) call.state = kernel.prepare(call);
-  const DeviceBuffer scratch(
-      device, kernel.scratch_bytes == nullptr ? 0 : kernel.scratch_bytes(call), what);
-  call.scratch = scratch.data();
-  return best_flops(device, size, [&] { kernel.run(call); });
+  return best_flops(device, size, [&] { product.run(); });
 }
 
 }  // namespace
@@ -104,8 +76,7 @@ double linear_flops(Device& device, DType dtype, int64_t size) {
 double measure_device_ceiling_flops(Device& device, DType dtype) {
   const Backend& backend = find_backend(device.kind());
   if (backend.measure_ceiling != nullptr) return backend.measure_ceiling(dtype, kSeconds);
-  const auto measure = backend.compiles ? compiled_linear_flops : linear_flops;
-  return measure(device, dtype, device.ceiling_size());
+  return linear_flops(device, dtype, device.ceiling_size());
 }
 
 }  // namespace skein

@@ -13,6 +13,7 @@
 #include "skein/config/length.h"
 #include "skein/config/notes.h"
 #include "skein/config/run/skips.h"
+#include "skein/config/worker_processes.h"
 #include "skein/model/decoder.h"
 #include "skein/model/placement.h"
 #include "skein/ops/simd/cpu_kind.h"
@@ -81,20 +82,33 @@ ParallelLayout lay_out(const PreparedRun& run) {
   return layout;
 }
 
+// The workers of a process run the same programs, the same number of times.
+void check_together(const PreparedRun& run, int64_t workers) {
+  if (workers == 1) return;
+  const int64_t of_stage = run.layout.mesh.num_ranks() / run.layout.mesh.size("pp");
+  if (of_stage % workers != 0) {
+    fail(ErrorCode::kUsage,
+         "launch.workers_per_process is {}, and a pipeline stage has {} ranks: the workers of a "
+         "process are of one stage, expected a number that divides {}",
+         workers, of_stage, of_stage);
+  }
+  if (const std::string note = unequal_shares(run.layout); !note.empty()) {
+    fail(ErrorCode::kUsage,
+         "{}: workers of one process run the same micro-batches; expected "
+         "launch.workers_per_process = 1, or a reduction_width that the data ranks divide",
+         note);
+  }
+}
+
 std::unique_ptr<Device> open_device(const PreparedRun& run) {
   const Backend& backend = training_backend(run.config);
   if (run.world.size() > 1 && backend.expect_several_ranks != nullptr) {
     backend.expect_several_ranks();
   }
-  if (run.world.size() > 1 && backend.compiles) {
-    fail(
-        ErrorCode::kUsage,
-        "device.kind is '{}', and the run has {} ranks: expected 1; collectives between devices of "
-        "this kind are written (skein plan --print-stablehlo), and no run makes them yet",
-        backend.kind, run.world.size());
-  }
   const int local_rank = run.launch.local_rank;
-  std::unique_ptr<Device> device = training_device(run.config, local_rank);
+  const int64_t together = workers_per_process(run.config);
+  check_together(run, together);
+  std::unique_ptr<Device> device = training_device(run.config, local_rank, together);
   if (const std::string note = denied_tiles();
       backend.kind == "cpu" && local_rank == 0 && !note.empty()) {
     log::warn("kernels for {}: {}", cpu_kind(), note);
