@@ -81,6 +81,11 @@ function(skein_install_tests)
            ${CMAKE_BINARY_DIR}/tmp --kills 12 --large WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME objects/train COMMAND tests/objects/train_test.py ${CMAKE_BINARY_DIR}/skein
            ${CMAKE_BINARY_DIR}/tmp WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  if(SKEIN_HAS_PJRT)
+    add_test(NAME objects/compile COMMAND tests/objects/compile_test.py ${CMAKE_BINARY_DIR}/skein
+             ${CMAKE_BINARY_DIR}/tmp WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(objects/compile PROPERTIES TIMEOUT 1800 SKIP_RETURN_CODE 77)
+  endif()
   add_test(NAME objects/output COMMAND tests/objects/output_test.py ${CMAKE_BINARY_DIR}/skein
            ${CMAKE_BINARY_DIR}/tmp WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(objects/ingest objects/output objects/checkpoint objects/checkpoint_long objects/train PROPERTIES TIMEOUT 1800 SKIP_RETURN_CODE 77)

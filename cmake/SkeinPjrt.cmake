@@ -17,10 +17,27 @@ function(skein_pjrt_tests)
   if(NOT SKEIN_HAS_PJRT)
     return()
   endif()
+  # A plugin that lets calls of another one fail; pjrt_compile_test starts the program on it, too.
+  add_library(skein_faulty_pjrt_plugin MODULE tests/pjrt/faulty_plugin/faulty_plugin.cc)
+  target_include_directories(skein_faulty_pjrt_plugin SYSTEM PRIVATE ${SKEIN_PJRT_HEADERS})
+  set_target_properties(skein_faulty_pjrt_plugin PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+  add_dependencies(pjrt_compile_test skein_faulty_pjrt_plugin)
   file(GLOB sources CONFIGURE_DEPENDS tests/pjrt/*.cc)
   add_executable(skein_pjrt_test ${sources})
   target_link_libraries(skein_pjrt_test skein_op_tests skein_backends skein_cuda GTest::gtest)
   target_compile_definitions(skein_pjrt_test PRIVATE SKEIN_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  add_dependencies(skein_pjrt_test skein_faulty_pjrt_plugin)
   skein_precompiled(skein_pjrt_test skein_test_headers)
   skein_discover_tests(skein_pjrt_test pjrt/ 900)
+
+  # What transformers recorded: one golden of each family, and all of them.
+  set(training "*/DecoderGoldens.HundredSteps/")
+  skein_pjrt_goldens(goldens 20 ${training}llama_multi_head:${training}mistral_window:${training}qwen2_*:${training}qwen3_tied_biases)
+  skein_pjrt_goldens(goldens_all 100 *)
+endfunction()
+
+function(skein_pjrt_goldens name steps filter)
+  add_test(NAME pjrt/${name} COMMAND decoder_goldens_test --gtest_filter=${filter})
+  set_tests_properties(pjrt/${name} PROPERTIES TIMEOUT 1800 SKIP_REGULAR_EXPRESSION "SKIPPED"
+    ENVIRONMENT "SKEIN_TEST_DEVICE=pjrt;SKEIN_TEST_STEPS=${steps};OMP_WAIT_POLICY=passive;TEST_TMPDIR=${CMAKE_BINARY_DIR}/tmp")
 endfunction()

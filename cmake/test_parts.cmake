@@ -21,6 +21,7 @@ set(SKEIN_LEFT_OUT
   "machines ^supervise/Hosts/CallsOnTheStore\\..*/4096$"
   "tidy ^lint/tidy$"
   "pjrt ^pjrt/(AttentionContext\\.|Attention\\.(EachKindOfProduct|LongSequences|SeveralBlocksOfWideHeads|MatchesTheDefinition)|AdamwSplit\\.HasTheBitsOfTheWhole|RmsNorm\\.FindsTheLargest)"
+  "pjrt ^pjrt/goldens_all$"
   "objects ^objects/checkpoint_long$"
 )
 
@@ -32,7 +33,7 @@ function(skein_labels_of test result)
     set(labels emulated)
   elseif(test MATCHES "^lint/")
     set(labels lint)
-  elseif(test MATCHES "^(bench|cuda|docs|environment|fuzz|launch|layouts|monitoring|objects|package|scripts|survival|tests|threads)/[^A-Z]|^tests/")
+  elseif(test MATCHES "^(bench|cuda|docs|environment|fuzz|launch|layouts|monitoring|objects|package|pjrt|scripts|survival|tests|threads)/[^A-Z]|^tests/")
     set(labels whole)
   else()
     set(labels unit)

@@ -12,18 +12,34 @@
 #include "skein/ops/ops.h"
 #include "skein/train/loop/step_runner.h"
 #include "tests/golden_training.h"
+#include "tests/pjrt/plugin.h"
 #include "tests/safetensors_file.h"
 
 namespace skein {
 namespace {
 
-std::unique_ptr<Device> test_device() {
+std::string kind_under_test() {
   const char* kind = std::getenv("SKEIN_TEST_DEVICE");
-  if (kind == nullptr) return make_device({.kind = "cpu", .threads = 2});
-  return make_device({.kind = kind});
+  return kind == nullptr ? "cpu" : kind;
 }
 
-class DecoderGoldens : public ::testing::TestWithParam<std::string> {
+std::unique_ptr<Device> test_device() {
+  const std::string kind = kind_under_test();
+  return make_device({.kind = kind,
+                      .threads = kind == "cpu" ? 2 : 0,
+                      .pjrt_plugin = pjrt_test::plugin_path(kSourceFolder)});
+}
+
+class OnDevice : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (kind_under_test() == "pjrt" && pjrt_test::plugin_path(kSourceFolder).empty()) {
+      GTEST_SKIP() << "no PJRT plugin: scripts/test_tools.sh unpacks one";
+    }
+  }
+};
+
+class DecoderGoldens : public OnDevice, public testing::WithParamInterface<std::string> {
  protected:
   fs::path folder() const { return kGoldens / GetParam(); }
 };
@@ -46,11 +62,13 @@ void expect_scores(const fs::path& folder) {
 
 TEST_P(DecoderGoldens, LogProbabilities) { expect_scores(folder()); }
 
-TEST(DecoderImport, ShardedBfloat16FolderOfTransformers) {
+using DecoderImport = OnDevice;
+
+TEST_F(DecoderImport, ShardedBfloat16FolderOfTransformers) {
   expect_scores(kGoldens / "llama/import_bfloat16");
 }
 
-TEST(DecoderImport, ShardedFloat16FolderOfTransformers) {
+TEST_F(DecoderImport, ShardedFloat16FolderOfTransformers) {
   expect_scores(kGoldens / "llama/import_float16");
 }
 
@@ -108,8 +126,10 @@ TEST_P(DecoderGoldens, HundredSteps) {
   expect_training(golden);
 }
 
+using MuonGoldens = OnDevice;
+
 // Judged by Muon written plainly in torch (scripts/goldens/muon.py).
-TEST(MuonGoldens, HundredSteps) {
+TEST_F(MuonGoldens, HundredSteps) {
   for (const char* name : {"llama/multi_head", "llama/tied_multi_query",
                            "llama/biases_wide_heads_documents", "qwen3/tied_biases"}) {
     SCOPED_TRACE(name);

@@ -13,6 +13,7 @@
 
 #include "skein/comm/communicator.h"
 #include "skein/ops/algorithms.h"
+#include "skein/runtime/aot_compiler.h"
 #include "skein/runtime/device.h"
 
 namespace skein {
@@ -30,6 +31,8 @@ struct Backend {
   // Throws Error{kUnsupported} for a device that does not exist or for which the build has no
   // kernels.
   std::unique_ptr<Device> (*make)(const DeviceOptions&, KernelTable) = nullptr;
+  // A compiler for machines that are not here. Null: there is none.
+  std::unique_ptr<AotCompiler> (*make_aot_compiler)(const AotTarget&) = nullptr;
   // The rate of a large product in FLOP/s by the best available library, measured for `seconds`.
   // Null: the backend's own kernel is measured instead.
   double (*measure_ceiling)(DType, double seconds) = nullptr;

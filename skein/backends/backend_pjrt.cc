@@ -1,6 +1,7 @@
 #include "skein/backends/backend.h"
 #include "skein/base/error.h"
 #include "skein/ops/ops.h"
+#include "skein/runtime/pjrt/pjrt_aot_compiler.h"
 #include "skein/runtime/pjrt/pjrt_device.h"
 
 namespace skein {
@@ -28,13 +29,16 @@ const Backend pjrt_backend = {
     .kernels = host_collectives,
     .make = [](const DeviceOptions& options, KernelTable kernels) -> std::unique_ptr<Device> {
       const int together = options.num_together;
-      auto process = PjrtProcess::join(
-          {.plugin = options.pjrt_plugin, .num_devices = together > 1 ? together : 0},
-          options.index / together);
+      auto process = PjrtProcess::join({.plugin = options.pjrt_plugin,
+                                        .num_devices = together > 1 ? together : 0,
+                                        .compiler = options.compiler},
+                                       options.index / together);
       require_own_devices(*process, options);
       return std::make_unique<PjrtDevice>(std::move(process), options.index % together,
-                                          std::move(kernels), stablehlo_rules());
+                                          std::move(kernels), stablehlo_rules(),
+                                          options.compiler.executions_in_flight);
     },
+    .make_aot_compiler = make_pjrt_aot_compiler,
 };
 
 }  // namespace skein

@@ -4,6 +4,7 @@
 #include <list>
 
 #include "skein/base/text/divisors.h"
+#include "skein/compile/configured_compiler.h"
 #include "skein/compile/program_runs.h"
 #include "skein/config/batches.h"
 #include "skein/config/parameter_rules.h"
@@ -106,8 +107,8 @@ KernelTable training_kernels(const Config& config) {
   return backend.kernels();
 }
 
-std::unique_ptr<Device> training_device(const Config& config, int local_rank,
-                                        int64_t num_together) {
+std::unique_ptr<Device> training_device(const Config& config, int local_rank, int64_t num_together,
+                                        const std::optional<CompilerSettings>& compiler) {
   DeviceOptions options;
   options.threads = static_cast<int>(config.device.threads);
   options.index = local_rank;
@@ -115,6 +116,7 @@ std::unique_ptr<Device> training_device(const Config& config, int local_rank,
   options.check_ops = config.device.check_ops;
   options.pjrt_plugin = config.device.pjrt_plugin;
   const Backend& backend = training_backend(config);
+  if (backend.compiles) options.compiler = compiler ? *compiler : compiler_settings(config);
   KernelTable kernels = training_kernels(config);
   return backend.make(options, std::move(kernels));
 }

@@ -87,9 +87,11 @@ const Backend& planned_backend(const Config& config);
 // The kernels of planned_backend, without opening a device; enough for planning.
 KernelTable training_kernels(const Config& config);
 // The device of [device] for the worker `local_rank` of this node, of whose process `num_together`
-// workers run programs at the same time.
-std::unique_ptr<Device> training_device(const Config& config, int local_rank = 0,
-                                        int64_t num_together = 1);
+// workers run programs at the same time. `compiler`: of a device that compiles; without it
+// compiler_settings().
+std::unique_ptr<Device> training_device(
+    const Config& config, int local_rank = 0, int64_t num_together = 1,
+    const std::optional<CompilerSettings>& compiler = std::nullopt);
 
 StepSpec step_spec(const Config& config, const DecoderConfig& model,
                    const ParallelLayout& layout = {});

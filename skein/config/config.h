@@ -170,6 +170,11 @@ struct DeviceConfig {
   std::string cpu = "auto";
   bool check_ops = false;
   std::string pjrt_plugin;
+  std::string compile_cache;  // empty: the default folder; "off": none
+  double compile_cache_gb = 10;
+  double compile_timeout_s = 3600;
+  std::string optimization_level;
+  int64_t executions_in_flight = 3;
   bool operator==(const DeviceConfig&) const = default;
 };
 

@@ -386,6 +386,25 @@ std::vector<ConfigField> make_fields() {
        "with device.kind = \"pjrt\": the path of the plugin, a shared library that compiles "
        "StableHLO and runs it",
        a_path_of_a_disk()},
+      {"device", "compile_cache", at<&C::device, &DeviceConfig::compile_cache>,
+       "with \"pjrt\": the folder of this machine that keeps compiled programs for the next start, "
+       "or s3://BUCKET/PREFIX, which machines fill for each other, behind the default folder; "
+       "empty: SKEIN_CACHE/compiled, else ~/.cache/skein/compiled. `off`: none is kept",
+       a_path(), kIgnore},
+      {"device", "compile_cache_gb", at<&C::device, &DeviceConfig::compile_cache_gb>,
+       "the most that the folder holds, in units of 1e9 bytes; programs that were not used for "
+       "longest are removed first",
+       above(0, 1e6), kIgnore},
+      {"device", "compile_timeout_s", at<&C::device, &DeviceConfig::compile_timeout_s>,
+       "with \"pjrt\": a compiler that takes longer for one program ends the run; 0: none",
+       between(0, 1e6), kIgnore},
+      {"device", "optimization_level", at<&C::device, &DeviceConfig::optimization_level>,
+       "with \"pjrt\": how much the compiler does, 0 to 3, or options of the compiler, "
+       "OPTION=VALUE with commas between; empty: its default"},
+      {"device", "executions_in_flight", at<&C::device, &DeviceConfig::executions_in_flight>,
+       "with \"pjrt\": programs that the host starts before it waits for the oldest of them; 0: "
+       "it waits for each",
+       between(0, 4096), kIgnore},
 
       {"log", "every_steps", at<&C::log, &LogConfig::every_steps>,
        "steps between progress lines; 0: not set, then a line every 10 s with the time of day, and "

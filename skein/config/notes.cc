@@ -23,6 +23,23 @@ std::string optimizers_with_momentum() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+// Those that are set, and that a device which compiles no programs does not read.
+std::vector<std::string> keys_of_compilers_alone(const DeviceConfig& device) {
+  if (device.kind == "pjrt") return {};
+  const DeviceConfig defaults;
+  std::vector<std::string> keys;
+  const auto add = [&](const char* key, auto member) {
+    if (device.*member != defaults.*member) keys.emplace_back(key);
+  };
+  add("pjrt_plugin", &DeviceConfig::pjrt_plugin);
+  add("compile_cache", &DeviceConfig::compile_cache);
+  add("compile_cache_gb", &DeviceConfig::compile_cache_gb);
+  add("compile_timeout_s", &DeviceConfig::compile_timeout_s);
+  add("optimization_level", &DeviceConfig::optimization_level);
+  add("executions_in_flight", &DeviceConfig::executions_in_flight);
+  return keys;
+}
+
 }  // namespace
 
 std::vector<std::string> settings_without_effect(const Config& config, int64_t done,
@@ -73,9 +90,9 @@ std::vector<std::string> settings_without_effect(const Config& config, int64_t d
                     "(launch.workers_per_process), which keeps no copies",
                     workers_per_process(config)));
   }
-  if (config.device.kind != "pjrt" && !config.device.pjrt_plugin.empty()) {
+  for (const std::string& key : keys_of_compilers_alone(config.device)) {
     notes.push_back(
-        fmt::format("device.pjrt_plugin has no effect: device.kind is \"{}\"", config.device.kind));
+        fmt::format("device.{} has no effect: device.kind is \"{}\"", key, config.device.kind));
   }
   if (config.memory.keep_fp8_weights && config.precision.mode == "fp8" &&
       config.parallel.zero >= 3) {

@@ -46,6 +46,17 @@ void Attrs::set(const std::string& name, AttrValue value) {
   entries_ = std::move(changed);
 }
 
+Attrs Attrs::without(std::span<const std::string_view> names) const {
+  if (names.empty()) return *this;
+  auto left = std::make_shared<Entries>(entries());
+  for (const std::string_view name : names) {
+    if (const auto found = left->find(name); found != left->end()) left->erase(found);
+  }
+  Attrs attrs;
+  attrs.entries_ = std::move(left);
+  return attrs;
+}
+
 bool Attrs::flag(std::string_view name) const { return get<bool>(entries(), name); }
 int64_t Attrs::integer(std::string_view name) const { return get<int64_t>(entries(), name); }
 double Attrs::real(std::string_view name) const { return get<double>(entries(), name); }

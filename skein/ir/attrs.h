@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,6 +26,8 @@ class Attrs {
 
   bool has(std::string_view name) const { return entries().find(name) != entries().end(); }
   void set(const std::string& name, AttrValue value);
+  // Those that have none of these names.
+  Attrs without(std::span<const std::string_view> names) const;
 
   // Each throws Error{kInternal} naming the attr where it is missing or of another type.
   bool flag(std::string_view name) const;

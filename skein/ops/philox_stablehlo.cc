@@ -127,9 +127,8 @@ Tensor LocalPart::words(RandomPurpose purpose, const Tensor& step) const {
   const Tensor high = is_wide ? convert(block >> 32, Element::kU32) : word(0);
   const Tensor key = bitcast(reshape(step, {}), Element::kU32) ^
                      word(static_cast<uint64_t>(purpose) << 28 & kLowHalf);
-  const Attrs& attrs = call_.constants();
-  Words words = block_of({low, high, word(static_cast<uint32_t>(attrs.integer("stream"))), key},
-                         static_cast<uint64_t>(attrs.integer("seed")));
+  Words words = block_of({low, high, call_.argument_word("stream"), key},
+                         static_cast<uint64_t>(call_.constants().integer("seed")));
   if (!in_blocks) {
     const Tensor which = convert(index & call_.to.word(index.element(), 3), Element::kU32);
     return reshape(choose(which, words), dims_);

@@ -21,7 +21,7 @@ class LocalPart {
   // `dims`: of the part, with the padding behind it. `call` must outlive it.
   LocalPart(const stablehlo::RuleCall& call, stablehlo::Dims dims);
 
-  // A word for each element, ui32: of the attrs `seed` and `stream`, and of `step`, i32[1].
+  // A word for each element, ui32: of the attr `seed`, the argument `stream`, and `step`, i32[1].
   stablehlo::Tensor words(RandomPurpose purpose, const stablehlo::Tensor& step) const;
   // The value, and zero in the padding.
   stablehlo::Tensor without_padding(const stablehlo::Tensor& value) const;

@@ -17,6 +17,7 @@
 
 #include "skein/base/machine/clock.h"
 #include "skein/ir/program.h"
+#include "skein/runtime/compiler_settings.h"
 #include "skein/stablehlo/pieces.h"
 
 namespace skein {
@@ -153,6 +154,7 @@ struct DeviceOptions {
   int num_together = 1;      // devices of this process that run programs at the same time
   bool check_ops = false;    // see Device::checks_ops
   std::string pjrt_plugin;   // the path of the library
+  CompilerSettings compiler = {};
 };
 
 }  // namespace skein

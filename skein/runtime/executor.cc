@@ -6,6 +6,7 @@
 #include "skein/base/error.h"
 #include "skein/base/shared/heartbeat.h"
 #include "skein/runtime/independent_calls.h"
+#include "skein/runtime/op_range.h"
 
 namespace skein {
 namespace {
@@ -14,16 +15,6 @@ namespace {
 constexpr size_t kInstructionsBetweenBreadcrumbs = 32;
 // Between two collectives: to start a recording of one op takes no less than to start the op.
 constexpr size_t kFewestToRecord = 2;
-
-std::string describe(const Instruction& instruction) {
-  std::string text = fmt::format("[{}]", instruction.op->name);
-  for (const Operand& operand : instruction.inputs) {
-    if (operand.present()) {
-      text += fmt::format(" {}{}", dtype_name(operand.dtype), operand.shape.to_string());
-    }
-  }
-  return instruction.scope.empty() ? text : text + " (" + instruction.scope + ")";
-}
 
 }  // namespace
 
@@ -183,9 +174,7 @@ std::vector<int64_t> Executor::name_places(const Program& program) {
   for (size_t i = 0; i < program.instructions.size(); i += kInstructionsBetweenBreadcrumbs) {
     const size_t last =
         std::min(i + kInstructionsBetweenBreadcrumbs, program.instructions.size()) - 1;
-    places.push_back(device_.name_breadcrumb(
-        fmt::format("in ops {} to {} of program '{}', {} to {}", i, last, program.name,
-                    describe(program.instructions[i]), describe(program.instructions[last]))));
+    places.push_back(device_.name_breadcrumb(describe_ops(program, i, last)));
   }
   return places;
 }

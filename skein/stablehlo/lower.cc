@@ -1,5 +1,7 @@
 #include "skein/stablehlo/lower.h"
 
+#include <memory>
+
 #include "skein/base/error.h"
 
 namespace skein::stablehlo {
@@ -55,17 +57,44 @@ class ModuleWriter {
          request_.name);
   }
 
-  // The attrs of an instruction, of all replicas.
-  std::vector<const Attrs*> attrs_of(size_t index) const {
-    std::vector<const Attrs*> attrs;
-    for (const auto& instructions : request_.instructions) {
-      attrs.push_back(&instructions[index].attrs);
+  const Rule& rule_of(const Instruction& instruction) const {
+    const auto rule = rules_.find(instruction.op->name);
+    if (rule == rules_.end()) {
+      fail(ErrorCode::kUnsupported, "[{}] ({}) has no StableHLO rule", instruction.op->name,
+           instruction.scope);
     }
-    return attrs;
+    return rule->second;
+  }
+
+  // The constants of an instruction, of all replicas.
+  const ReplicaAttrs& attrs_of(size_t index, const Rule& rule) {
+    if (request_.localized != nullptr) {
+      return request_.localized->of(request_.instructions.front()[index], rule.arguments);
+    }
+    std::vector<Attrs> attrs;
+    for (const auto& instructions : request_.instructions) {
+      attrs.push_back(instructions[index].attrs.without(rule.arguments));
+    }
+    given_ = std::make_unique<ReplicaAttrs>(std::move(attrs));
+    return *given_;
+  }
+
+  // The attrs that the call of a function passes to it.
+  std::vector<Tensor> arguments_of(Function& main, const Instruction& instruction,
+                                   const Rule& rule) {
+    std::vector<Tensor> arguments;
+    for (const std::string_view name : rule.arguments) {
+      const auto word = static_cast<uint32_t>(instruction.attrs.integer(name));
+      const auto [known, is_new] = words_.try_emplace(word);
+      if (is_new) known->second = main.word(Element::kU32, word);
+      arguments.push_back(known->second);
+    }
+    return arguments;
   }
 
   void add(Function& main, size_t index) {
     const Instruction& instruction = request_.instructions.front()[index];
+    const Rule& rule = rule_of(instruction);
     std::vector<Tensor> inputs;
     for (const Operand& operand : instruction.inputs) {
       inputs.push_back(operand.present() ? now_.at(Cell::of(operand, instruction.ahead))
@@ -73,12 +102,12 @@ class ModuleWriter {
     }
     std::vector<Type> outputs;
     for (const Operand& operand : instruction.outputs) outputs.push_back(type_of(operand));
-    const std::string& function = function_for(instruction, index, inputs, outputs);
-    std::vector<Tensor> present;
+    const std::string& function = function_for(instruction, rule, index, inputs, outputs);
+    std::vector<Tensor> passed = arguments_of(main, instruction, rule);
     for (const Tensor& input : inputs) {
-      if (input.present()) present.push_back(input);
+      if (input.present()) passed.push_back(input);
     }
-    const std::vector<Tensor> results = main.call(function, present, outputs);
+    const std::vector<Tensor> results = main.call(function, passed, outputs);
     for (size_t i = 0; i < results.size(); ++i) {
       const Cell cell = Cell::of(instruction.outputs[i], instruction.ahead);
       now_[cell] = results[i];
@@ -87,16 +116,12 @@ class ModuleWriter {
     }
   }
 
-  const std::string& function_for(const Instruction& instruction, size_t index,
+  const std::string& function_for(const Instruction& instruction, const Rule& rule, size_t index,
                                   const std::vector<Tensor>& inputs,
                                   const std::vector<Type>& outputs) {
-    const std::vector<const Attrs*> attrs = attrs_of(index);
-    std::string key = std::string(instruction.op->name);
-    for (const Attrs* one : attrs) {
-      if (one == attrs.front() || !(*one == *attrs.front())) key += one->to_string();
-      key += ";";
-    }
-    std::vector<Type> types;
+    const ReplicaAttrs& attrs = attrs_of(index, rule);
+    std::string key = fmt::format("{} {} ", instruction.op->name, attrs.key());
+    std::vector<Type> types(rule.arguments.size(), Type{Element::kU32, {}});
     for (const Tensor& input : inputs) {
       key += input.present() ? input.type().to_string() : "_";
       if (input.present()) types.push_back(input.type());
@@ -106,30 +131,27 @@ class ModuleWriter {
     if (!name.empty()) return name;
     name = fmt::format("{}_{}", instruction.op->name, functions_.size());
     Function function(name, types);
-    write(function, instruction, attrs, inputs, outputs);
+    write(function, rule, attrs, inputs, outputs);
     text_ += function.text(/*is_public=*/false);
     return name;
   }
 
-  void write(Function& function, const Instruction& instruction,
-             const std::vector<const Attrs*>& attrs, const std::vector<Tensor>& inputs,
-             const std::vector<Type>& outputs) const {
-    const auto rule = rules_.find(instruction.op->name);
-    if (rule == rules_.end()) {
-      fail(ErrorCode::kUnsupported, "[{}] ({}) has no StableHLO rule", instruction.op->name,
-           instruction.scope);
-    }
-    RuleCall call{function, request_.mesh, request_.ranks, attrs, {}, outputs};
+  void write(Function& function, const Rule& rule, const ReplicaAttrs& attrs,
+             const std::vector<Tensor>& inputs, const std::vector<Type>& outputs) const {
+    RuleCall call{function, request_.mesh, request_.ranks, attrs.pointers(), {}, outputs};
     size_t next = 0;
+    for (const std::string_view name : rule.arguments) {
+      call.arguments[name] = function.arguments()[next++];
+    }
     for (const Tensor& input : inputs) {
       call.inputs.push_back(input.present() ? function.arguments()[next++] : Tensor());
     }
-    const std::vector<Tensor> results = rule->second(call);
+    const std::vector<Tensor> results = rule.write(call);
     std::vector<Type> types;
     for (const Tensor& result : results) types.push_back(result.type());
     if (types != outputs) {
-      fail(ErrorCode::kInternal, "the StableHLO rule of [{}] {} gives {}, expected {}",
-           instruction.op->name, attrs.front()->to_string(), signature(types), signature(outputs));
+      fail(ErrorCode::kInternal, "the StableHLO rule of {} {} gives {}, expected {}",
+           function.name(), call.constants().to_string(), signature(types), signature(outputs));
     }
     function.finish(results);
   }
@@ -154,7 +176,7 @@ class ModuleWriter {
     module_.text = fmt::format(
         "module @{} attributes {{mhlo.num_replicas = {} : i32, "
         "mhlo.num_partitions = 1 : i32}} {{\n{}{}}}\n",
-        request_.name, request_.instructions.size(), text_,
+        request_.name, request_.ranks.size(), text_,
         main.text(/*is_public=*/true, attributes));
   }
 
@@ -163,6 +185,8 @@ class ModuleWriter {
   Module module_;
   std::map<std::string, std::string> functions_;  // names by what they compute
   std::string text_;
+  std::map<uint32_t, Tensor> words_;              // of arguments that calls pass
+  std::unique_ptr<ReplicaAttrs> given_;
   std::map<Cell, Tensor> now_;  // the value in each place, as far as the program has got
   CellMap written_;
 };

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "skein/stablehlo/cells.h"
+#include "skein/stablehlo/replica_attrs.h"
 #include "skein/stablehlo/rule.h"
 
 namespace skein::stablehlo {
@@ -31,6 +32,9 @@ struct ModuleRequest {
   std::vector<int64_t> ranks;                              // of the mesh, by replica
   std::vector<std::span<const Instruction>> instructions;  // by replica
   const CellMap& kept;
+  // Null: as `instructions` have them. Otherwise those of the first replica are enough there, and
+  // the attrs of all are asked for here.
+  LocalizedAttrs* localized = nullptr;
 };
 
 Module write_module(const ModuleRequest& request, const RuleTable& rules);

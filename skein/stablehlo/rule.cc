@@ -6,6 +6,14 @@
 
 namespace skein::stablehlo {
 
+const Tensor& RuleCall::argument_word(std::string_view name) const {
+  const auto found = arguments.find(name);
+  if (found == arguments.end()) {
+    fail(ErrorCode::kInternal, "{}: '{}' is not an argument of the rule", to.name(), name);
+  }
+  return found->second;
+}
+
 Tensor RuleCall::by_replica(const std::vector<int64_t>& values, Element element) const {
   const bool is_constant =
       std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == values[0]; });

@@ -18,4 +18,11 @@ inline std::string plugin_path(const std::filesystem::path& sources) {
   return std::filesystem::exists(unpacked) ? unpacked.string() : "";
 }
 
+// The plugin of tests/pjrt/faulty_plugin, beside the program that runs; "": it was not built.
+inline std::string faulty_plugin() {
+  const std::filesystem::path plugin =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "skein_faulty_pjrt_plugin.so";
+  return std::filesystem::exists(plugin) ? plugin.string() : "";
+}
+
 }  // namespace skein::pjrt_test

@@ -6,6 +6,7 @@
 namespace skein {
 
 void add_train_command(CLI::App& app, CommandContext& context);
+void add_compile_command(CLI::App& app, CommandContext& context);
 void add_plan_command(CLI::App& app, CommandContext& context);
 void add_data_commands(CLI::App& app, CommandContext& context);
 void add_ingest_command(CLI::App& group, CommandContext& context);  // of `data`, as the next three

@@ -7,6 +7,8 @@
 // skein plan --goodput --preset NAME [--days D] ... [--json]
 // skein plan CONFIG.toml --passes | --print-after PASS [--ranks N] [--rank R]
 // skein plan CONFIG.toml --print-stablehlo [PROGRAM] [--ranks N] [--rank R]
+// skein plan CONFIG.toml --compile TARGET [--plugin PATH] [--program NAME] [--ranks N] [--rank R]
+//                        [--json]
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,6 +17,7 @@
 #include "skein/base/files/file.h"
 #include "skein/cli/commands/commands.h"
 #include "skein/cli/plan/calibrate.h"
+#include "skein/cli/plan/run_certificate.h"
 #include "skein/cli/plan/run_goodput.h"
 #include "skein/cli/plan/run_search.h"
 #include "skein/cli/shared/print.h"
@@ -43,11 +46,13 @@ struct PlanOptions {
   const CLI::Option* stablehlo = nullptr;  // given without a program, it has no text
 
   bool shows_passes() const { return passes || !print_after.empty() || prints_stablehlo(); }
+  bool compiles() const { return !certificate.target.name.empty(); }
   bool prints_stablehlo() const { return stablehlo->count() > 0; }
   double memory_margin = 2;  // percent
   int64_t workers = 0;
   int64_t ranks = 0;
   int64_t rank = -1;
+  CertificateOptions certificate;
   GoodputRequest simulated;
   double search_seconds = 60;
   bool goodput = false;
@@ -62,7 +67,7 @@ void add_goodput_options(CLI::App& command, PlanOptions& options) {
       command.add_flag("--goodput", options.goodput,
                        "simulate the run under failures: what share of its time it would train");
   for (const char* other : {"--search", "--calibrate", "--timeline", "--passes", "--print-after",
-                            "--print-stablehlo", "--rank"}) {
+                            "--print-stablehlo", "--compile", "--rank"}) {
     goodput->excludes(command.get_option(other));
   }
   command
@@ -148,6 +153,23 @@ void add_options(CLI::App& command, CommandContext& context, PlanOptions& option
                       "without a name, every program")
           ->type_name("[PROGRAM]")
           ->expected(0, 1);
+  AotTarget& target = options.certificate.target;
+  CLI::Option* compile =
+      command
+          .add_option("--compile", target.name,
+                      "compile the step's programs with a vendor's compiler, without a device, and "
+                      "print its bytes beside the plan's: h200x8, v5p:4x4x4, cpu")
+          ->type_name("TARGET")
+          ->excludes(search);
+  as_path_of_a_disk(command.add_option("--plugin", target.plugin,
+                                       "of --compile: the compiler, a PJRT plugin; default: "
+                                       "device.pjrt_plugin"))
+      ->needs(compile);
+  command
+      .add_option("--program", options.certificate.program,
+                  "of --compile: this program alone; default: all")
+      ->type_name("NAME")
+      ->needs(compile);
   command.add_flag("--json", options.json, "print one JSON document");
   add_goodput_options(command, options);
 }
@@ -158,6 +180,15 @@ int run_calibrate(const PlanOptions& options, const Config& config) {
   const std::string text = hardware_text(calibrate(config, planned_model(config), workers));
   write_file_atomic(options.calibrate, text);
   fmt::print("{}", text);
+  return kExitDone;
+}
+
+int run_compile(const PlanOptions& options, const Config& config) {
+  CertificateOptions certificate = options.certificate;
+  if (certificate.target.plugin.empty()) certificate.target.plugin = config.device.pjrt_plugin;
+  certificate.rank = options.rank;
+  certificate.json = options.json;
+  run_certificate(passes_request(config, options.ranks), certificate);
   return kExitDone;
 }
 
@@ -180,11 +211,11 @@ void check_rank(const PlanOptions& options, const Config& config) {
          ranks == 1 ? "is 1 rank" : fmt::format("are {} ranks", ranks),
          ranks == 1 ? "0" : fmt::format("0 to {}", ranks - 1));
   }
-  const bool tells = options.shows_passes() || options.json;
+  const bool tells = options.shows_passes() || options.json || options.compiles();
   if (!tells || options.search) {
     fail(ErrorCode::kUsage,
          "--rank is {}: --json (without --search) prints one rank, --print-after and --passes "
-         "print its stage: add one of them, or leave --rank out",
+         "print its stage, --compile compiles it: add one of them, or leave --rank out",
          options.rank);
   }
 }
@@ -217,6 +248,7 @@ int run_plan(const PlanOptions& options) {
     const std::string note = take_device_kind(config, *hardware);
     if (!note.empty()) print_line(stderr, "{}", note);
   }
+  if (options.compiles()) return run_compile(options, config);
   if (options.shows_passes()) {
     const PlanRequest request = passes_request(config, options.ranks);
     const int64_t rank = std::max<int64_t>(0, options.rank);

@@ -28,6 +28,9 @@ constexpr Examples kExamples[] = {
      "skein plan run.toml --ranks 512 --hardware configs/hardware/h100-8x.toml --search\n"
      "skein plan run.toml --ranks 512 --hardware configs/hardware/h100-8x.toml --goodput\n"
      "skein plan run.toml --calibrate this-machine.toml --workers 2"},
+    {"compile",
+     "skein compile run.toml\n"
+     "skein compile run.toml --set device.compile_cache=s3://team/compiled --jobs 8"},
     {"data ingest",
      "skein data ingest --out corpus.arrow texts/ more.jsonl.gz table.parquet\n"
      "skein data ingest --out corpus.arrow --validation-out validation.arrow texts/"},

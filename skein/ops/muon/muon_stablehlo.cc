@@ -105,9 +105,9 @@ std::vector<Tensor> orthogonalize(const RuleCall& call) {
 }  // namespace
 
 void add_muon_stablehlo_rules(stablehlo::RuleTable& rules) {
-  rules["muon_momentum"] = momentum;
+  rules["muon_momentum"] = {momentum, {"stream"}};
   rules["orthogonalize"] = orthogonalize;
-  rules["muon_apply"] = apply;
+  rules["muon_apply"] = {apply, {"stream"}};
 }
 
 }  // namespace skein

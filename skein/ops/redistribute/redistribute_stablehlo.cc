@@ -25,8 +25,8 @@ Tensor flat(const Tensor& x, int64_t elements) {
 }
 Tensor flat(const Tensor& x) { return flat(x, x.type().num_elements()); }
 
-// Terms travel as they are stored: XLA may otherwise keep bf16 in fp32 on the way
-// (xla_allow_excess_precision), and add what was never rounded.
+// Values travel as they are stored: XLA may otherwise keep bf16 in fp32 on the way
+// (xla_allow_excess_precision), add what was never rounded, and send twice the bytes.
 Tensor bits_of(const Tensor& x) {
   return x.element() == Element::kBF16 ? bitcast(x, Element::kU16) : x;
 }
@@ -114,10 +114,11 @@ class Axis {
   Tensor all_gather(const Tensor& x, const Type& y) const {
     int64_t outer = 1;
     for (int dim = 0; dim < split_dim(y.dims, x.dims(), size_); ++dim) outer *= y.dims[dim];
-    const Tensor share = reshape(x, {1, outer, x.type().num_elements() / outer});
+    const Tensor share = reshape(bits_of(x), {1, outer, x.type().num_elements() / outer});
     Tensor shares = call_.to.all_gather(share, 0, groups_);
     if (outer > 1) shares = transpose(shares, {1, 0, 2});
-    return reshape(flat(shares, y.num_elements()), y.dims);
+    const Tensor whole = reshape(flat(shares, y.num_elements()), y.dims);
+    return whole.element() == x.element() ? whole : bitcast(whole, x.element());
   }
 
   // Share `index` of the sum, not rounded.

@@ -1,51 +1,12 @@
 #include "skein/runtime/pjrt/pjrt_client.h"
 
-#include <dlfcn.h>
-#include <pjrt_c_api.h>
-
-#include <filesystem>
-
 #include "skein/base/error.h"
-
-// The arguments of a function of the C interface, empty.
-#define SKEIN_PJRT_ARGS(function, name) \
-  function##_Args name{};               \
-  name.struct_size = function##_Args_STRUCT_SIZE
+#include "skein/base/text/units.h"
+#include "skein/base/threads/call_within.h"
+#include "skein/runtime/pjrt/compile_options.h"
+#include "skein/runtime/pjrt/pjrt_library.h"
 
 namespace skein {
-
-struct PjrtClient::Library {
-  const PJRT_Api* api = nullptr;
-  PJRT_Client* client = nullptr;
-  std::vector<PJRT_Device*> devices;
-  std::string plugin;
-  std::string platform;
-
-  // Throws what the plugin says, if it says anything.
-  void check(PJRT_Error* error, std::string_view doing) const {
-    if (error == nullptr) return;
-    SKEIN_PJRT_ARGS(PJRT_Error_Message, message);
-    message.error = error;
-    api->PJRT_Error_Message(&message);
-    const std::string text(message.message, message.message_size);
-    SKEIN_PJRT_ARGS(PJRT_Error_Destroy, destroy);
-    destroy.error = error;
-    api->PJRT_Error_Destroy(&destroy);
-    fail(ErrorCode::kInternal, "the PJRT plugin {} could not {}: {}", plugin, doing, text);
-  }
-
-  // Waits for the event, and releases it.
-  void await(PJRT_Event* event, std::string_view doing) const {
-    SKEIN_PJRT_ARGS(PJRT_Event_Await, wait);
-    wait.event = event;
-    PJRT_Error* error = api->PJRT_Event_Await(&wait);
-    SKEIN_PJRT_ARGS(PJRT_Event_Destroy, destroy);
-    destroy.event = event;
-    api->PJRT_Event_Destroy(&destroy);
-    check(error, doing);
-  }
-};
-
 namespace {
 
 PJRT_Buffer_Type buffer_type(stablehlo::Element element) {
@@ -79,148 +40,118 @@ PJRT_Buffer_Type buffer_type(stablehlo::Element element) {
   return PJRT_Buffer_Type_INVALID;
 }
 
-void append_varint(std::string& bytes, uint64_t value) {
-  for (; value >= 0x80; value >>= 7) bytes.push_back(static_cast<char>(value | 0x80));
-  bytes.push_back(static_cast<char>(value));
-}
-
-// A field of a protocol buffer that holds bytes.
-void append_field(std::string& message, char number, const std::string& bytes) {
-  message.push_back(static_cast<char>(number << 3 | 2));
-  append_varint(message, bytes.size());
-  message += bytes;
-}
-
-// A CompileOptionsProto. executable_build_options (3) has num_replicas (4) and num_partitions (5);
-// env_option_overrides (7) is a map from names to values, of which bool_field (2) is one. Without
-// xla_allow_excess_precision = false XLA leaves out roundings to bf16 between ops, and what is
-// computed would depend on what it fuses.
-std::string compile_options(int64_t num_replicas) {
-  std::string build = "\x20";
-  append_varint(build, static_cast<uint64_t>(num_replicas));
-  build += "\x28\x01";
-  std::string override;
-  append_field(override, 1, "xla_allow_excess_precision");
-  append_field(override, 2, std::string("\x10\x00", 2));
-  std::string options;
-  append_field(options, 3, build);
-  append_field(options, 7, override);
-  return options;
-}
-
-const PJRT_Api* open_plugin(const std::string& plugin) {
-  std::error_code unreadable;
-  if (!std::filesystem::exists(plugin, unreadable)) {
-    fail(ErrorCode::kUsage,
-         "device.pjrt_plugin is '{}', which is not there: expected the path of a PJRT plugin, such "
-         "as pjrt_c_api_cpu_plugin.so of the package lammps-jax-pjrt-cpu",
-         plugin);
-  }
-  void* library = ::dlopen(plugin.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    fail(ErrorCode::kUsage, "device.pjrt_plugin: {}", ::dlerror());
-  }
-  using GetPjrtApi = const PJRT_Api* (*)();
-  const auto get_api = reinterpret_cast<GetPjrtApi>(::dlsym(library, "GetPjrtApi"));
-  const PJRT_Api* api = get_api == nullptr ? nullptr : get_api();
-  if (api == nullptr) {
-    fail(ErrorCode::kUsage,
-         "device.pjrt_plugin {} has no function GetPjrtApi: it is not a PJRT plugin", plugin);
-  }
-  const PJRT_Api_Version& version = api->pjrt_api_version;
-  if (version.major_version != PJRT_API_MAJOR) {
-    fail(ErrorCode::kUsage,
-         "device.pjrt_plugin {} speaks version {}.{} of the PJRT interface, this program {}.{}: "
-         "expected the same major version",
-         plugin, version.major_version, version.minor_version, PJRT_API_MAJOR, PJRT_API_MINOR);
-  }
-  return api;
-}
-
 }  // namespace
 
-PjrtClient::PjrtClient(const PjrtOptions& options) : library_(std::make_unique<Library>()) {
+PjrtClient::PjrtClient(const PjrtOptions& options)
+    : library_(std::make_unique<Library>(options.plugin)) {
   Library& lib = *library_;
-  lib.plugin = options.plugin;
-  lib.api = open_plugin(options.plugin);
-  SKEIN_PJRT_ARGS(PJRT_Plugin_Initialize, initialize);
-  lib.check(lib.api->PJRT_Plugin_Initialize(&initialize), "start");
+  open(0);
+  SKEIN_PJRT_ARGS(PJRT_Client_PlatformName, name);
+  name.client = lib.client;
+  lib.check(lib.api->PJRT_Client_PlatformName(&name), "tell its platform");
+  lib.platform_name.assign(name.platform_name, name.platform_name_size);
+  if (std::ssize(lib.devices) < options.num_devices && lib.platform_name == "cpu") {
+    close();
+    open(options.num_devices);
+  }
+  if (std::ssize(lib.devices) < std::max<int64_t>(1, options.num_devices)) {
+    fail(ErrorCode::kUnsupported, "the PJRT plugin {} has {}, expected {}", lib.plugin,
+         counted(std::ssize(lib.devices), "device"), std::max<int64_t>(1, options.num_devices));
+  }
+  SKEIN_PJRT_ARGS(PJRT_Client_PlatformVersion, version);
+  version.client = lib.client;
+  lib.check(lib.api->PJRT_Client_PlatformVersion(&version), "tell its version");
+  lib.platform_version.assign(version.platform_version, version.platform_version_size);
+}
 
+// `num_devices`: how many XLA is to make of a CPU; 0: not said.
+void PjrtClient::open(int64_t num_devices) {
+  Library& lib = *library_;
   SKEIN_PJRT_ARGS(PJRT_Client_Create, create);
   PJRT_NamedValue count{};
   count.struct_size = PJRT_NamedValue_STRUCT_SIZE;
   count.name = "cpu_device_count";
   count.name_size = std::string_view(count.name).size();
   count.type = PJRT_NamedValue_kInt64;
-  count.int64_value = options.num_devices;
+  count.int64_value = num_devices;
   count.value_size = 1;
-  if (options.num_devices > 0) {
+  if (num_devices > 0) {
     create.create_options = &count;
     create.num_options = 1;
   }
   lib.check(lib.api->PJRT_Client_Create(&create), "open its devices");
   lib.client = create.client;
-
   SKEIN_PJRT_ARGS(PJRT_Client_AddressableDevices, addressable);
   addressable.client = lib.client;
   lib.check(lib.api->PJRT_Client_AddressableDevices(&addressable), "list its devices");
   lib.devices.assign(addressable.addressable_devices,
                      addressable.addressable_devices + addressable.num_addressable_devices);
-  if (std::ssize(lib.devices) < std::max<int64_t>(1, options.num_devices)) {
-    fail(ErrorCode::kUnsupported, "the PJRT plugin {} has {} devices, expected {}", lib.plugin,
-         lib.devices.size(), std::max<int64_t>(1, options.num_devices));
-  }
-  SKEIN_PJRT_ARGS(PJRT_Client_PlatformName, name);
-  name.client = lib.client;
-  lib.check(lib.api->PJRT_Client_PlatformName(&name), "tell its platform");
-  SKEIN_PJRT_ARGS(PJRT_Client_PlatformVersion, version);
-  version.client = lib.client;
-  lib.check(lib.api->PJRT_Client_PlatformVersion(&version), "tell its version");
-  const std::string words(version.platform_version, version.platform_version_size);
-  lib.platform = fmt::format("{} {}", std::string_view(name.platform_name, name.platform_name_size),
-                             words.substr(0, words.find('\n')));
+}
+
+void PjrtClient::close() {
+  SKEIN_PJRT_ARGS(PJRT_Client_Destroy, destroy);
+  destroy.client = std::exchange(library_->client, nullptr);
+  library_->api->PJRT_Client_Destroy(&destroy);
 }
 
 PjrtClient::~PjrtClient() {
   if (library_->client == nullptr) return;
-  SKEIN_PJRT_ARGS(PJRT_Client_Destroy, destroy);
-  destroy.client = library_->client;
-  library_->api->PJRT_Client_Destroy(&destroy);
+  if (has_given_up_calls()) {  // one of them may be using it
+    library_.release();        // NOLINT(bugprone-unused-return-value)
+    return;
+  }
+  close();
 }
 
 int64_t PjrtClient::num_devices() const { return std::ssize(library_->devices); }
-std::string PjrtClient::platform() const { return library_->platform; }
+const std::string& PjrtClient::platform_name() const { return library_->platform_name; }
+const std::string& PjrtClient::plugin() const { return library_->plugin; }
+
+std::string PjrtClient::platform() const {
+  return platform_text(library_->platform_name, library_->platform_version);
+}
+
+std::string PjrtClient::identity() const {
+  SKEIN_PJRT_ARGS(PJRT_Device_GetDescription, description);
+  description.device = library_->devices.front();
+  library_->check(library_->api->PJRT_Device_GetDescription(&description), "describe a device");
+  SKEIN_PJRT_ARGS(PJRT_DeviceDescription_Kind, kind);
+  kind.device_description = description.device_description;
+  library_->check(library_->api->PJRT_DeviceDescription_Kind(&kind), "tell the kind of a device");
+  const PJRT_Api_Version& version = library_->api->pjrt_api_version;
+  return fmt::format("platform {}\nversion {}\ninterface {}.{}\ndevices {} of {}\n",
+                     library_->platform_name, library_->platform_version, version.major_version,
+                     version.minor_version, num_devices(),
+                     std::string_view(kind.device_kind, kind.device_kind_size));
+}
 
 std::optional<DeviceMemory> PjrtClient::device_memory(int64_t device) const {
   SKEIN_PJRT_ARGS(PJRT_Device_MemoryStats, args);
   args.device = library_->devices.at(static_cast<size_t>(device));
-  PJRT_Error* error = library_->api->PJRT_Device_MemoryStats(&args);
-  if (error != nullptr) {
-    SKEIN_PJRT_ARGS(PJRT_Error_Destroy, destroy);
-    destroy.error = error;
-    library_->api->PJRT_Error_Destroy(&destroy);
+  if (!library_->words_of(library_->api->PJRT_Device_MemoryStats(&args)).empty()) {
     return std::nullopt;
   }
   if (!args.bytes_limit_is_set) return std::nullopt;
   return DeviceMemory{args.bytes_limit, args.bytes_limit - args.bytes_in_use};
 }
 
-std::unique_ptr<PjrtExecutable> PjrtClient::compile(const std::string& text,
-                                                    int64_t num_replicas) const {
+std::unique_ptr<PjrtExecutable> PjrtClient::compile(const std::string& text, int64_t num_replicas,
+                                                    const std::string& level) const {
+  const Library& library = *library_;  // which remains where this call is given up
   PJRT_Program program{};
   program.struct_size = PJRT_Program_STRUCT_SIZE;
   program.code = const_cast<char*>(text.data());  // an interface for C; it is only read
   program.code_size = text.size();
   program.format = "mlir";
   program.format_size = 4;
-  const std::string build_options = compile_options(num_replicas);
+  const std::string build_options = compile_options(num_replicas, level);
   SKEIN_PJRT_ARGS(PJRT_Client_Compile, args);
-  args.client = library_->client;
+  args.client = library.client;
   args.program = &program;
   args.compile_options = build_options.data();
   args.compile_options_size = build_options.size();
-  library_->check(library_->api->PJRT_Client_Compile(&args),
-                  fmt::format("compile a program of {} bytes of StableHLO", text.size()));
+  library.check(library.api->PJRT_Client_Compile(&args),
+                fmt::format("compile a program of {} bytes of StableHLO", text.size()));
   return std::make_unique<PjrtExecutable>(this, args.executable);
 }
 
@@ -246,7 +177,7 @@ PjrtBuffer PjrtClient::put(const void* data, const stablehlo::Type& type, int64_
   library_->check(library_->api->PJRT_Client_BufferFromHostBuffer(&args),
                   fmt::format("take {}", type.to_string()));
   PjrtBuffer buffer(this, args.buffer);
-  library_->await(args.done_with_host_buffer, "copy from the host");
+  PjrtEvent(this, args.done_with_host_buffer).wait();
   return buffer;
 }
 
@@ -256,14 +187,28 @@ void PjrtClient::get(const PjrtBuffer& from, void* to, int64_t bytes) const {
   args.dst = to;
   args.dst_size = static_cast<size_t>(bytes);
   library_->check(library_->api->PJRT_Buffer_ToHostBuffer(&args), "copy to the host");
-  library_->await(args.event, "compute what is copied to the host");
+  PjrtEvent(this, args.event).wait();
 }
 
-void PjrtClient::wait(const PjrtBuffer& buffer) const {
+PjrtEvent PjrtClient::when_ready(const PjrtBuffer& buffer) const {
   SKEIN_PJRT_ARGS(PJRT_Buffer_ReadyEvent, args);
   args.buffer = buffer.get();
   library_->check(library_->api->PJRT_Buffer_ReadyEvent(&args), "wait for a result");
-  library_->await(args.event, "run a program");
+  return {this, args.event};
+}
+
+void PjrtEvent::wait() const {
+  const PjrtClient::Library& library = client_->library();
+  SKEIN_PJRT_ARGS(PJRT_Event_Await, args);
+  args.event = event_;
+  library.check(library.api->PJRT_Event_Await(&args), "compute a result, or copy it");
+}
+
+PjrtEvent::~PjrtEvent() {
+  if (event_ == nullptr) return;
+  SKEIN_PJRT_ARGS(PJRT_Event_Destroy, destroy);
+  destroy.event = event_;
+  client_->library().api->PJRT_Event_Destroy(&destroy);
 }
 
 std::vector<std::vector<PjrtBuffer>> PjrtClient::execute(
@@ -318,11 +263,7 @@ class Compiled {
     library.check(library.api->PJRT_LoadedExecutable_GetExecutable(&args), "describe a program");
     executable_ = args.executable;
   }
-  ~Compiled() {
-    SKEIN_PJRT_ARGS(PJRT_Executable_Destroy, destroy);
-    destroy.executable = executable_;
-    library_.api->PJRT_Executable_Destroy(&destroy);
-  }
+  ~Compiled() { library_.destroy(executable_); }
   Compiled(const Compiled&) = delete;
   Compiled& operator=(const Compiled&) = delete;
   PJRT_Executable* get() const { return executable_; }
@@ -334,15 +275,9 @@ class Compiled {
 
 }  // namespace
 
-PjrtMemory PjrtExecutable::memory() const {
+CompiledMemory PjrtExecutable::memory() const {
   const PjrtClient::Library& library = client_->library();
-  const Compiled compiled(library, executable_);
-  SKEIN_PJRT_ARGS(PJRT_Executable_GetCompiledMemoryStats, args);
-  args.executable = compiled.get();
-  library.check(library.api->PJRT_Executable_GetCompiledMemoryStats(&args),
-                "tell the memory of a program");
-  return {args.argument_size_in_bytes, args.output_size_in_bytes, args.alias_size_in_bytes,
-          args.temp_size_in_bytes};
+  return library.memory_of(Compiled(library, executable_).get());
 }
 
 std::string PjrtExecutable::serialized() const {

@@ -18,17 +18,21 @@
 #include <utility>
 #include <vector>
 
+#include "skein/runtime/aot_compiler.h"
+#include "skein/runtime/compiler_settings.h"
 #include "skein/runtime/device.h"
 #include "skein/stablehlo/tensor.h"
 
 struct PJRT_Buffer;
+struct PJRT_Event;
 struct PJRT_LoadedExecutable;
 
 namespace skein {
 
 struct PjrtOptions {
   std::string plugin;       // the path of the library
-  int64_t num_devices = 0;  // how many XLA opens on a CPU; 0: the plugin's default
+  int64_t num_devices = 0;  // at least so many; XLA makes them of a CPU. 0: the plugin's default
+  CompilerSettings compiler;
 };
 
 class PjrtClient;
@@ -55,9 +59,25 @@ class PjrtBuffer {
   PJRT_Buffer* buffer_ = nullptr;
 };
 
-// What the compiler says an executable takes on each device.
-struct PjrtMemory {
-  int64_t argument_bytes = 0, result_bytes = 0, donated_bytes = 0, temporary_bytes = 0;
+// The moment at which something that was started has ended, or failed.
+class PjrtEvent {
+ public:
+  PjrtEvent(const PjrtClient* client, PJRT_Event* event) : client_(client), event_(event) {}
+  PjrtEvent(PjrtEvent&& other) noexcept
+      : client_(other.client_), event_(std::exchange(other.event_, nullptr)) {}
+  PjrtEvent& operator=(PjrtEvent&& other) noexcept {
+    std::swap(client_, other.client_);
+    std::swap(event_, other.event_);
+    return *this;
+  }
+  ~PjrtEvent();
+
+  // Throws what went wrong.
+  void wait() const;
+
+ private:
+  const PjrtClient* client_;
+  PJRT_Event* event_;
 };
 
 class PjrtExecutable {
@@ -69,7 +89,7 @@ class PjrtExecutable {
   ~PjrtExecutable();
 
   PJRT_LoadedExecutable* get() const { return executable_; }
-  PjrtMemory memory() const;
+  CompiledMemory memory() const;
   std::string serialized() const;
 
  private:
@@ -87,20 +107,27 @@ class PjrtClient {
   int64_t num_devices() const;
   // "cpu", and what the plugin calls its version; one line.
   std::string platform() const;
+  const std::string& platform_name() const;
+  const std::string& plugin() const;  // the path of the library
+  // All that the plugin says of itself and of its devices; several lines.
+  std::string identity() const;
 
   // Of a device; nothing where the plugin does not say.
   std::optional<DeviceMemory> device_memory(int64_t device = 0) const;
 
-  // `num_replicas` devices run the text at once.
-  std::unique_ptr<PjrtExecutable> compile(const std::string& text, int64_t num_replicas) const;
+  // `num_replicas` devices run the text at once. `level`: see compile_options.h.
+  std::unique_ptr<PjrtExecutable> compile(const std::string& text, int64_t num_replicas,
+                                          const std::string& level = "") const;
   std::unique_ptr<PjrtExecutable> load(const std::string& serialized) const;
 
   // Copies dense host memory to a device; `data` may be reused when the call returns.
   PjrtBuffer put(const void* data, const stablehlo::Type& type, int64_t device = 0) const;
   // Waits for the array, and copies it.
   void get(const PjrtBuffer& from, void* to, int64_t bytes) const;
+  // When the array is computed. It may be donated or released meanwhile.
+  PjrtEvent when_ready(const PjrtBuffer& buffer) const;
   // Waits for the array; throws what went wrong when it was computed.
-  void wait(const PjrtBuffer& buffer) const;
+  void wait(const PjrtBuffer& buffer) const { when_ready(buffer).wait(); }
 
   // Starts an executable: `arguments` of each device, results likewise. Arrays that the text
   // donates are gone afterwards.
@@ -112,6 +139,9 @@ class PjrtClient {
   const Library& library() const { return *library_; }
 
  private:
+  void open(int64_t num_devices);
+  void close();
+
   std::unique_ptr<Library> library_;
 };
 

@@ -10,6 +10,7 @@
 #include "skein/base/error.h"
 #include "skein/base/text/units.h"
 #include "skein/runtime/host_memory.h"
+#include "skein/runtime/op_range.h"
 
 namespace skein {
 namespace {
@@ -42,9 +43,10 @@ int64_t extent_bytes(const View& view) {
 // A compiled piece of a program, bound to the cells of one slot.
 class PjrtRecording : public Recording {
  public:
+  // `ops`: those that it runs, for errors.
   PjrtRecording(PjrtDevice& device, std::shared_ptr<const PjrtProcess::Compiled> compiled,
-                std::string name)
-      : device_(device), compiled_(std::move(compiled)), name_(std::move(name)) {}
+                std::string ops)
+      : device_(device), compiled_(std::move(compiled)), ops_(std::move(ops)) {}
 
   void replay() override {
     std::vector<PJRT_Buffer*> arrays;
@@ -52,14 +54,19 @@ class PjrtRecording : public Recording {
       device_.to_device(*argument);
       arrays.push_back(argument->array.get());
     }
+    std::vector<PjrtBuffer> owned;
     try {
-      auto owned = device_.process_->execute(device_.index_, *compiled_, arrays);
-      for (size_t i = 0; i < results.size(); ++i) {
-        device_.take_result(*results[i], std::move(owned[i]));
-      }
+      owned = device_.process_->execute(device_.index_, *compiled_, arrays);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kPeerLost) throw;
-      fail(error.code(), "{}: {}", name_, error.what());
+      fail(error.code(), "{}: {}", ops_, error.what());
+    }
+    if (!results.empty()) {
+      const std::string step = device_.step_ > 0 ? fmt::format("step {}: ", device_.step_) : "";
+      device_.in_flight_.started(step + ops_, device_.client_.when_ready(owned.front()));
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
+      device_.take_result(*results[i], std::move(owned[i]));
     }
   }
 
@@ -68,17 +75,18 @@ class PjrtRecording : public Recording {
  private:
   PjrtDevice& device_;
   std::shared_ptr<const PjrtProcess::Compiled> compiled_;
-  std::string name_;
+  std::string ops_;
 };
 
 PjrtDevice::PjrtDevice(std::shared_ptr<PjrtProcess> process, int64_t index, KernelTable kernels,
-                       stablehlo::RuleTable rules)
+                       stablehlo::RuleTable rules, int64_t executions_in_flight)
     : arithmetic_("pjrt " + process->client().platform()),
       kernels_(std::move(kernels)),
       rules_(std::move(rules)),
       process_(std::move(process)),
       client_(process_->client()),
-      index_(index) {}
+      index_(index),
+      in_flight_(executions_in_flight) {}
 
 PjrtDevice::~PjrtDevice() { process_->leave(); }
 
@@ -131,7 +139,7 @@ void PjrtDevice::download(void* host, const void* device, int64_t bytes) {
   const auto* begin = static_cast<const char*>(device);
   bool is_done = false;
   for_each_cell(begin, bytes, [&](Cell& cell) {
-    if (cell.on_host || is_done) return;
+    if (!cell.on_device || cell.on_host || is_done) return;
     if (cell.address == begin && cell.bytes() == bytes && cell.is_dense()) {
       client_.get(cell.array, host, bytes);
       is_done = true;
@@ -159,6 +167,7 @@ void PjrtDevice::start_copy(void* to, const void* from, int64_t bytes) {
 }
 
 void PjrtDevice::synchronize() {
+  in_flight_.finish();
   for (const auto& [address, cell] : cells_) {
     if (cell->on_device) client_.wait(cell->array);
   }
@@ -201,11 +210,13 @@ void PjrtDevice::to_device(Cell& cell) {
   }
   cell.on_device = true;
   cell.on_host = false;
-  if (cell.is_dense()) give_back(cell.address, cell.bytes());
+  // An array that shares the memory may have its value there.
+  if (cell.is_dense() && cell.overlaps.empty()) give_back(cell.address, cell.bytes());
 }
 
 void PjrtDevice::to_host(Cell& cell) {
-  if (cell.on_host) return;
+  // Neither: another array in its memory replaced it.
+  if (cell.on_host || !cell.on_device) return;
   if (cell.is_dense()) {
     client_.get(cell.array, cell.address, cell.bytes());
   } else {
@@ -253,7 +264,8 @@ std::vector<std::unique_ptr<Recording>> PjrtDevice::compile(const ProgramToCompi
     const stablehlo::CellMap kept_by_piece = stablehlo::cells_kept_by(piece, program, kept);
     auto compiled = process_->compile(
         index_, {name, programs.mesh, programs.rank, instructions, kept_by_piece}, rules_);
-    auto recording = std::make_unique<PjrtRecording>(*this, compiled, name);
+    auto recording = std::make_unique<PjrtRecording>(
+        *this, compiled, describe_ops(program, piece.begin, piece.end - 1));
     const auto bind = [&](const std::vector<HloCell>& cells, std::vector<Cell*>& to) {
       for (const HloCell& cell : cells) {
         auto* arena = static_cast<char*>(arenas[static_cast<size_t>(cell.arena)]);

@@ -18,15 +18,16 @@
 #include <tuple>
 
 #include "skein/runtime/device.h"
+#include "skein/runtime/pjrt/executions_in_flight.h"
 #include "skein/runtime/pjrt/pjrt_process.h"
 
 namespace skein {
 
 class PjrtDevice : public Device {
  public:
-  // `index`: among the devices of the process.
+  // `index`: among the devices of the process. `executions_in_flight`: see ExecutionsInFlight.
   PjrtDevice(std::shared_ptr<PjrtProcess> process, int64_t index, KernelTable kernels,
-             stablehlo::RuleTable rules);
+             stablehlo::RuleTable rules, int64_t executions_in_flight);
   ~PjrtDevice() override;
 
   const std::string& kind() const override { return kind_; }
@@ -51,6 +52,8 @@ class PjrtDevice : public Device {
   void begin_host_access(const View& view) override;
   void end_host_write(const View& view) override;
   std::string compiled() const override { return process_->compiler().compiled(); }
+  void pass_step(int64_t step) override { step_ = step; }
+  std::string failure() const override { return in_flight_.failure(); }
 
   // An array, and the host memory that stands for it.
   struct Cell {
@@ -85,6 +88,8 @@ class PjrtDevice : public Device {
   std::shared_ptr<PjrtProcess> process_;
   const PjrtClient& client_;
   int64_t index_;
+  int64_t step_ = 0;  // of training; 0: none yet
+  mutable ExecutionsInFlight in_flight_;
   std::multimap<char*, std::unique_ptr<Cell>> cells_;  // by address
   int64_t longest_cell_ = 0;                           // bytes from its address to its end
 };

@@ -38,7 +38,7 @@ std::shared_ptr<const PjrtProcess::Compiled> PjrtProcess::compile(
     }
     auto made = std::make_shared<Compiled>();
     made->module = stablehlo::write_module(request, rules);
-    made->executable = compiler_.executable(part.name, made->module.text, size_);
+    made->executable = compiler_.start(part.name, made->module.text, size_);
     made->module.text.clear();
     for (ToCompile* one : all) one->compiled = made;
   };
@@ -58,7 +58,7 @@ std::vector<PjrtBuffer> PjrtProcess::execute(int64_t device, const Compiled& com
       argument_lists.push_back(*one->arguments);
     }
     auto results =
-        client_.execute(*compiled.executable, argument_lists, compiled.module.results.size());
+        client_.execute(*compiled.executable.get(), argument_lists, compiled.module.results.size());
     for (size_t i = 0; i < all.size(); ++i) all[i]->results = std::move(results[i]);
   };
   running_.meet(static_cast<size_t>(device), mine, execute_all);

@@ -28,7 +28,7 @@ class PjrtProcess {
   };
   struct Compiled {
     stablehlo::Module module;
-    std::shared_ptr<PjrtExecutable> executable;
+    ProgramCompiler::Executable executable;  // perhaps still being compiled
   };
 
   // The same object for all ranks of a process, each of which asks for it; `group` tells those of

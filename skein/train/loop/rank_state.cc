@@ -21,6 +21,8 @@ namespace skein {
 RankState::RankState(PreparedRun& run)
     : run_(run), runner_(*run.device, run.programs.set, run.spec, &run.groups.by_axis) {
   tell_arenas();
+  // Longer than other collectives wait: one rank may compile what another one finds in its cache.
+  if (run.device->compiles()) wait_for_all(run.world, "every rank has compiled its programs");
   saver_.emplace(run);
   if (!run.only_validates()) warn_of_lack_of_disk();
   if (run.config.run.check_state && run.world.size() > 1) begin_to_check();

@@ -1,0 +1,103 @@
+#include "skein/runtime/pjrt/compile_options.h"
+
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+// A message of protocol buffers, field by field.
+class Message {
+ public:
+  void add(int field, const std::string& bytes) {
+    append_varint(static_cast<uint64_t>(field) << 3 | 2);
+    append_varint(bytes.size());
+    bytes_ += bytes;
+  }
+  void add(int field, int64_t value) {
+    append_varint(static_cast<uint64_t>(field) << 3);
+    append_varint(static_cast<uint64_t>(value));
+  }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  void append_varint(uint64_t value) {
+    for (; value >= 0x80; value >>= 7) bytes_.push_back(static_cast<char>(value | 0x80));
+    bytes_.push_back(static_cast<char>(value));
+  }
+
+  std::string bytes_;
+};
+
+std::optional<int64_t> whole_number(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// An OptionOverrideProto: string_field (1), bool_field (2), int_field (3).
+std::string override_value(const std::string& value) {
+  Message message;
+  if (value == "true" || value == "false") {
+    message.add(2, int64_t{value == "true"});
+  } else if (const auto number = whole_number(value)) {
+    message.add(3, *number);
+  } else {
+    message.add(1, value);
+  }
+  return message.bytes();
+}
+
+struct Option {
+  std::string name, value;
+};
+
+std::vector<Option> options_of_level(const std::string& level) {
+  if (level.empty()) return {};
+  if (level.size() == 1 && level >= "0" && level <= "3") {
+    return {{"xla_backend_optimization_level", level}};
+  }
+  std::vector<Option> options;
+  for (size_t begin = 0; begin <= level.size();) {
+    const size_t end = std::min(level.find(',', begin), level.size());
+    const std::string option = level.substr(begin, end - begin);
+    const size_t equals = option.find('=');
+    if (equals == 0 || equals >= option.size() - 1) {
+      fail(ErrorCode::kUsage,
+           "device.optimization_level is \"{}\": expected 0, 1, 2 or 3, or options of the compiler "
+           "such as xla_llvm_disable_expensive_passes=true",
+           level);
+    }
+    options.push_back({option.substr(0, equals), option.substr(equals + 1)});
+    begin = end + 1;
+  }
+  return options;
+}
+
+}  // namespace
+
+std::string compile_options(int64_t num_replicas, const std::string& level) {
+  Message build;  // ExecutableBuildOptionsProto: num_replicas (4), num_partitions (5)
+  build.add(4, num_replicas);
+  build.add(5, int64_t{1});
+  Message options;  // CompileOptionsProto: executable_build_options (3), env_option_overrides (7)
+  options.add(3, build.bytes());
+  // XLA would leave out roundings to bf16 between ops, and what is computed would depend on what it
+  // fuses.
+  std::vector<Option> overrides = {{"xla_allow_excess_precision", "false"}};
+  for (Option& option : options_of_level(level)) overrides.push_back(std::move(option));
+  for (const Option& option : overrides) {
+    Message entry;  // of a map: key (1), value (2)
+    entry.add(1, option.name);
+    entry.add(2, override_value(option.value));
+    options.add(7, entry.bytes());
+  }
+  return options.bytes();
+}
+
+}  // namespace skein
