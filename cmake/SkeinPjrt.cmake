@@ -29,6 +29,14 @@ function(skein_pjrt_tests)
   add_dependencies(skein_pjrt_test skein_faulty_pjrt_plugin)
   skein_precompiled(skein_pjrt_test skein_test_headers)
   skein_discover_tests(skein_pjrt_test pjrt/ 900)
+  target_include_directories(skein_pjrt_test SYSTEM PRIVATE ${SKEIN_PJRT_HEADERS})
+
+  # What stands for Neuron's plugin.
+  add_library(fake_libneuronpjrt MODULE tests/neuron/fake_libneuronpjrt.cc)
+  target_include_directories(fake_libneuronpjrt SYSTEM PRIVATE ${SKEIN_PJRT_HEADERS})
+  set_target_properties(fake_libneuronpjrt PROPERTIES OUTPUT_NAME neuronpjrt
+                        LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/neuron)
+  add_dependencies(neuron_test fake_libneuronpjrt)
 
   # What transformers recorded: one golden of each family, and all of them.
   set(training "*/DecoderGoldens.HundredSteps/")

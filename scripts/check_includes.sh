@@ -46,7 +46,7 @@ BEGIN {
   read_order("jinja", ".: syntax;  syntax: library;  library: values;  values:")
   read_order("launch", "node: place;  jobs: .;  place: .;  .:")
   read_order("passes", ".: parallel overlap;  parallel: memory;  overlap: memory;  memory:")
-  read_order("plan", "goodput: .;  search: .;  .:")
+  read_order("plan", "compilers: .;  goodput: .;  search: .;  .:")
   read_order("prepare", "clean: .;  dedup: .;  .: read;  read:")
   read_order("prepare/clean", ".: filters language;  filters: words;  language: words;  words:")
   read_order("prepare/dedup", ".: clusters hashing;  clusters:;  hashing:")

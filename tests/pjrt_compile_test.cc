@@ -26,11 +26,12 @@ Overrides on(const std::string& plugin, const Overrides& more) {
 // All runs of this file but those of a cache of their own share one.
 Overrides on_pjrt(const Overrides& more = {}) { return on(plugin(), more); }
 
-// With the plugin that lets others fail; `fault` as in tests/pjrt/faulty_plugin.
+// With the plugin that lets others fail; `fault` as in tests/pjrt/faulty_plugin. The products that
+// measure the device, of two arguments, do not count.
 Overrides on_faulty(const std::string& name, const std::string& fault, const Overrides& more) {
   ::setenv("SKEIN_FAULTY_PJRT_PLUGIN", plugin().c_str(), 1);
   const std::string counts = (job().folder / (name + "-count")).string();
-  ::setenv("SKEIN_FAULTY_PJRT", (fault + " " + counts).c_str(), 1);
+  ::setenv("SKEIN_FAULTY_PJRT", (fault + " " + counts + " 3").c_str(), 1);
   return on(pjrt_test::faulty_plugin(), more);
 }
 
@@ -105,7 +106,7 @@ TEST_F(PjrtCompile, TheSecondStartCompilesNothing) {
 
 TEST_F(PjrtCompile, AheadOfTimeLeavesNothingToCompile) {
   const Overrides overrides =
-      on_pjrt(cache_in("ahead") +
+      on_pjrt(cache_in("compiled_ahead") +
               Overrides{"data.validation=" + job().corpus().string(), "validate.batches=2"});
   Arguments arguments = job().arguments("compile", "ahead", overrides);
   arguments.insert(arguments.end(), {"--jobs", "2"});
@@ -117,6 +118,22 @@ TEST_F(PjrtCompile, AheadOfTimeLeavesNothingToCompile) {
   const Outcome outcome = job().train("ahead", overrides);
   expect_all_from_cache(outcome);
   EXPECT_EQ(line_of(outcome.err).programs, line_of(ahead.out).programs);
+}
+
+// Each process has programs of its own: those of its stage, and of its place among the ranks.
+TEST_F(PjrtCompile, AheadOfTimeIsForEveryProcess) {
+  for (const Overrides& layout : {Overrides{"parallel.data=2", "launch.workers_per_process=1"},
+                                  Overrides{"parallel.pipeline=2"}}) {
+    const Overrides overrides =
+        on_pjrt(cache_in("processes") + layout +
+                Overrides{"launch.workers=2", "launch.health_checks=false"});
+    EXPECT_EQ(run_skein(job().arguments("compile", "processes", overrides)).exit_code, 0);
+    expect_all_from_cache(job().train("processes", overrides));
+    const Line second = line_of(read_file(job().run("processes") / "logs" / "rank-00001.log"));
+    EXPECT_GT(second.programs, 0);
+    EXPECT_EQ(second.cached, second.programs) << second.text;
+    fs::remove_all(job().run("processes"));
+  }
 }
 
 TEST_F(PjrtCompile, AheadOfTimeRefusesWhatCompilesNothing) {

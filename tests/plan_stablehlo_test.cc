@@ -63,7 +63,7 @@ TEST(PlanStableHlo, SaysOfEveryRankWhatItsOwnProgramsSay) {
 TEST(PlanStableHlo, OfMoreLayersHasNotMoreFunctions) {
   const auto functions = [](int64_t layers) {
     StepSpec spec = tiny_spec(Mesh::standard(1, 1, 1, 1), 1);
-    spec.model.num_layers = layers;
+    spec.model.num_hidden_layers = layers;
     int64_t functions = 0;
     StageModules(spec).for_each("", "", [&](const StageModule& one) {
       functions += count(one.module.text, "func.func private");

@@ -15,6 +15,7 @@
 #include "skein/ops/algorithms.h"
 #include "skein/runtime/aot_compiler.h"
 #include "skein/runtime/device.h"
+#include "skein/stablehlo/hlo_proto.h"
 
 namespace skein {
 
@@ -40,6 +41,9 @@ struct Backend {
   // can access device memory itself.
   std::unique_ptr<Communicator> (*make_world)(Communicator& host,
                                               const DeviceWorldOptions&) = nullptr;
+  // A StableHLO text in XLA's own form, made by this plugin of XLA for CPUs. Null: not built in.
+  stablehlo::HloModule (*hlo_module)(const std::string& plugin, const std::string& text,
+                                     int64_t num_replicas) = nullptr;
   // Called before any other function of the backend if a run has several ranks. Null: not needed.
   void (*expect_several_ranks)() = nullptr;
   // The algorithms that kernels chose by measuring (ops/algorithms.h). Null: they choose none.

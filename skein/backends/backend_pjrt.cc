@@ -1,6 +1,7 @@
 #include "skein/backends/backend.h"
 #include "skein/base/error.h"
 #include "skein/ops/ops.h"
+#include "skein/runtime/pjrt/hlo_dump.h"
 #include "skein/runtime/pjrt/pjrt_aot_compiler.h"
 #include "skein/runtime/pjrt/pjrt_device.h"
 
@@ -31,6 +32,7 @@ const Backend pjrt_backend = {
       const int together = options.num_together;
       auto process = PjrtProcess::join({.plugin = options.pjrt_plugin,
                                         .num_devices = together > 1 ? together : 0,
+                                        .first_device = options.index / together * together,
                                         .compiler = options.compiler},
                                        options.index / together);
       require_own_devices(*process, options);
@@ -39,6 +41,7 @@ const Backend pjrt_backend = {
                                           options.compiler.executions_in_flight);
     },
     .make_aot_compiler = make_pjrt_aot_compiler,
+    .hlo_module = dump_hlo,
 };
 
 }  // namespace skein

@@ -146,7 +146,7 @@ struct CheckpointConfig {
 
 struct LaunchConfig {
   int64_t workers = 1;
-  int64_t workers_per_process = 0;  // 0: not set (worker_processes.h)
+  int64_t workers_per_process = 0;  // 0: not set (node_range.h)
   std::string nodes = "1";
   bool supervise = false;
   std::string rendezvous;

@@ -8,7 +8,7 @@
 #include "skein/base/error.h"
 #include "skein/base/text/nearest.h"
 #include "skein/config/fields.h"
-#include "skein/config/worker_processes.h"
+#include "skein/config/node_range.h"
 #include "skein/ops/optimizer.h"
 
 namespace skein {

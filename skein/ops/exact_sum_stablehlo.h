@@ -14,12 +14,17 @@ namespace skein::exact_sum {
 // Method  bin by bin from the highest, the nearest multiple of the bin's unit moves from each term
 //         to the bin, ties to even. That is (term + anchor) - anchor of exact_sum.h, in a form that
 //         compilers do not simplify: it scales by powers of two, and rounds to whole numbers
+// Narrow  the first bin is the sum in f32, and the others are zero: bins need the range of f64
 inline stablehlo::Tensor add(const stablehlo::Tensor& bins, const stablehlo::Tensor& terms) {
   using stablehlo::Compare;
   using stablehlo::Element;
   using stablehlo::Function;
   using stablehlo::Tensor;
   Function& to = bins.function();
+  if (to.is_narrow()) {
+    const Tensor total = slice_dim(bins, 0, 0, 1) + reshape(sum(terms, {0}), {1});
+    return stablehlo::concatenate({total, slice_dim(bins, 0, 1, kBins)}, 0);
+  }
   const auto number = [&to](double value) { return to.constant(Element::kF64, value); };
   const Tensor in_range =
       compare(abs(terms), Compare::kLess, power_of_two(kLeastExponent + kBins * kBinBits));

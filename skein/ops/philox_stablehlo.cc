@@ -21,9 +21,21 @@ struct Product {
   Tensor high, low;
 };
 
+// The same from products of 16 by 16 bits, without numbers of 64 bits.
+Product multiply_halves(const Tensor& a, uint32_t factor) {
+  const auto word = [&a](uint32_t value) { return a.function().word(Element::kU32, value); };
+  const Tensor half = word(0xffff), low = a & half, high = a >> 16;
+  const Tensor factor_low = word(factor & 0xffff), factor_high = word(factor >> 16);
+  const Tensor lowest = low * factor_low;
+  const Tensor middle = high * factor_low + (lowest >> 16);
+  const Tensor carried = low * factor_high + (middle & half);
+  return {high * factor_high + (middle >> 16) + (carried >> 16), (carried << 16) | (lowest & half)};
+}
+
 // Of 32 by 32 bits.
 Product multiply(const Tensor& a, uint32_t factor) {
   Function& to = a.function();
+  if (to.is_narrow()) return multiply_halves(a, factor);
   const Tensor product = convert(a, Element::kU64) * to.word(Element::kU64, factor);
   return {convert(product >> 32, Element::kU32),
           convert(product & to.word(Element::kU64, kLowHalf), Element::kU32)};

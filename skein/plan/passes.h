@@ -22,6 +22,8 @@ std::string passes_text(const PlanRequest& request, int64_t rank);
 std::string text_after(const PlanRequest& request, int64_t rank, const std::string& pass);
 
 // The program as a StableHLO module that all ranks of the stage of `rank` run; "": every program.
-std::string stablehlo_text(const PlanRequest& request, int64_t rank, const std::string& program);
+// `is_narrow`: as stablehlo::ModuleRequest has it.
+std::string stablehlo_text(const PlanRequest& request, int64_t rank, const std::string& program,
+                           bool is_narrow);
 
 }  // namespace skein

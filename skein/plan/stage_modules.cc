@@ -27,12 +27,13 @@ std::vector<int64_t> ranks_of_stage(const Mesh& mesh, int64_t rank) {
 
 }  // namespace
 
-StageModules::StageModules(StepSpec spec)
+StageModules::StageModules(StepSpec spec, bool is_narrow)
     : spec_(without_overlap(std::move(spec))),
       graphs_(training_graphs(spec_)),
       programs_(plan_training(graphs_, spec_, {})),
       ranks_(ranks_of_stage(programs_.mesh, programs_.rank)),
-      rules_(stablehlo_rules()) {}
+      rules_(stablehlo_rules()),
+      is_narrow_(is_narrow) {}
 
 StageModule StageModules::module_of(const Program& program, const stablehlo::Piece& piece,
                                     const stablehlo::Cells& kept,
@@ -46,6 +47,7 @@ StageModule StageModules::module_of(const Program& program, const stablehlo::Pie
       stablehlo::piece_name(program, piece), programs_.mesh, ranks_, {}, left};
   request.instructions.assign(knows_ranks ? 1 : ranks_.size(), instructions);
   if (knows_ranks) request.localized = &localized[static_cast<size_t>(program.graph)];
+  request.is_narrow = is_narrow_;
   return {request.name, instructions, stablehlo::write_module(request, rules_)};
 }
 
@@ -59,8 +61,8 @@ void StageModules::for_each(const std::string& wanted, std::string_view option,
   std::vector<std::string> names;
   bool is_found = false;
   for (const Program& program : programs_.programs) {
-    for (const stablehlo::Piece& piece : stablehlo::compiled_pieces(
-             program, programs_.mesh, programs_.rank, std::ssize(ranks_))) {
+    for (const stablehlo::Piece& piece :
+         stablehlo::compiled_pieces(program, programs_.mesh, programs_.rank, std::ssize(ranks_))) {
       names.push_back(stablehlo::piece_name(program, piece));
       if (!wanted.empty() && program.name != wanted && names.back() != wanted) continue;
       is_found = true;

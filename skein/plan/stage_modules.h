@@ -1,6 +1,6 @@
 // The programs of a pipeline stage as StableHLO modules: one text for all ranks of the stage, also
 // where they are thousands. Messages to other stages part a program into pieces
-// (stablehlo/pieces.h), of which each is a module.
+// (stablehlo/program_pieces.h), of which each is a module.
 //
 // Errors  Error{kUsage} for a program that there is not
 #pragma once
@@ -14,7 +14,7 @@
 
 #include "skein/compile/step_programs.h"
 #include "skein/stablehlo/lower.h"
-#include "skein/stablehlo/pieces.h"
+#include "skein/stablehlo/program_pieces.h"
 
 namespace skein {
 
@@ -26,8 +26,8 @@ struct StageModule {
 
 class StageModules {
  public:
-  // The stage of the rank of `spec`.
-  explicit StageModules(StepSpec spec);
+  // The stage of the rank of `spec`. `is_narrow`: as stablehlo::ModuleRequest has it.
+  explicit StageModules(StepSpec spec, bool is_narrow = false);
 
   const ProgramSet& programs() const { return programs_; }
   const std::vector<int64_t>& ranks() const { return ranks_; }  // by replica
@@ -47,6 +47,7 @@ class StageModules {
   ProgramSet programs_;
   std::vector<int64_t> ranks_;
   stablehlo::RuleTable rules_;
+  bool is_narrow_;
 };
 
 }  // namespace skein

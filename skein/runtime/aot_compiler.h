@@ -41,6 +41,7 @@ struct AotProgram {
 struct AotTarget {
   std::string plugin;  // the path of the compiler's library
   std::string name;    // "h200x8", "v5p:4x4x4", "cpu"
+  std::string level;   // device.optimization_level
 };
 
 class AotCompiler {

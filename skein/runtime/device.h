@@ -18,7 +18,7 @@
 #include "skein/base/machine/clock.h"
 #include "skein/ir/program.h"
 #include "skein/runtime/compiler_settings.h"
-#include "skein/stablehlo/pieces.h"
+#include "skein/stablehlo/program_pieces.h"
 
 namespace skein {
 
@@ -30,7 +30,7 @@ class Recording {
 };
 
 // A program, bound to a slot of the arenas, and the pieces of it that a device makes executables of
-// (stablehlo/pieces.h).
+// (stablehlo/program_pieces.h).
 struct ProgramToCompile {
   const ProgramSet& programs;
   const Program& program;

@@ -79,7 +79,8 @@ std::vector<Tensor> results_of(Function* function, const std::string& name,
 
 }  // namespace
 
-Function::Function(std::string name, const std::vector<Type>& arguments) : name_(std::move(name)) {
+Function::Function(std::string name, const std::vector<Type>& arguments, bool is_narrow)
+    : name_(std::move(name)), is_narrow_(is_narrow) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     arguments_.emplace_back(this, fmt::format("%arg{}", i), arguments[i]);
   }
@@ -102,6 +103,7 @@ Tensor Function::append(std::string_view operation, const std::vector<Tensor>& o
 }
 
 Tensor Function::constant(Element element, double value, Dims dims) {
+  if (is_narrow_) element = narrow(element);
   Type type{element, std::move(dims)};
   return append_text(fmt::format("stablehlo.constant dense<{}> : {}", number_text(element, value),
                                  type.to_string()),

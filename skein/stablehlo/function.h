@@ -1,6 +1,8 @@
 // Writes the text of one StableHLO function, an operation after the other, and of modules that
 // consist of such functions.
 //
+// Narrow   a function for hardware without numbers of 64 bits, such as Trainium: what would be f64
+//          is f32. Rules ask is_narrow() where that is not enough
 // Dialect  operations that StableHLO 0.9 had, without dynamic shapes, tokens and uninitialized
 //          buffers; loops have a constant number of turns. Compilers for Trainium take no more
 // Source   openxla.org/stablehlo/spec
@@ -22,12 +24,13 @@ using ReplicaGroups = std::vector<std::vector<int64_t>>;
 
 class Function {
  public:
-  Function(std::string name, const std::vector<Type>& arguments);
+  Function(std::string name, const std::vector<Type>& arguments, bool is_narrow = false);
   Function(const Function&) = delete;
   Function& operator=(const Function&) = delete;
 
   const std::string& name() const { return name_; }
   const std::vector<Tensor>& arguments() const { return arguments_; }
+  bool is_narrow() const { return is_narrow_; }
 
   Tensor constant(Element element, double value, Dims dims = {});
   Tensor word(Element element, uint64_t value, Dims dims = {});  // of an integer type
@@ -63,6 +66,7 @@ class Function {
   std::string fresh() { return "%" + std::to_string(next_++); }
 
   std::string name_;
+  bool is_narrow_;
   std::vector<Tensor> arguments_;
   std::string body_;
   std::vector<Type> results_;

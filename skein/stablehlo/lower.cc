@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "skein/base/error.h"
+#include "skein/stablehlo/narrow.h"
 
 namespace skein::stablehlo {
 namespace {
@@ -26,17 +27,35 @@ class ModuleWriter {
     const Cells read = cells_read(instructions);
     module_.arguments.assign(read.begin(), read.end());
     std::vector<Type> types;
-    for (const Cell& cell : module_.arguments) types.push_back(cell.type);
-    Function main("main", types);
+    for (const Cell& cell : module_.arguments) types.push_back(outer(cell.type));
+    Function main("main", types, request_.is_narrow);
     for (size_t i = 0; i < module_.arguments.size(); ++i) {
-      now_[module_.arguments[i]] = main.arguments()[i];
+      const Cell& cell = module_.arguments[i];
+      const Tensor& argument = main.arguments()[i];
+      now_[cell] =
+          argument.type() == cell.type ? argument : from_f64_bits(argument, cell.type.dims);
     }
     for (size_t i = 0; i < instructions.size(); ++i) add(main, i);
     finish(main);
+    for (auto* cells : {&module_.arguments, &module_.results}) {
+      for (Cell& cell : *cells) {
+        const Type type = outer(cell.type);
+        cell.row_stride *= bytes_of(cell.type.element) / bytes_of(type.element);
+        cell.type = type;
+      }
+    }
     return std::move(module_);
   }
 
  private:
+  // In the signature of the module.
+  Type outer(const Type& type) const { return request_.is_narrow ? outer_type(type) : type; }
+  // In its functions.
+  Type inner(Type type) const {
+    if (request_.is_narrow) type.element = narrow(type.element);
+    return type;
+  }
+
   // All replicas run one text, with arrays in the same places.
   void require_same(std::span<const Instruction> first, std::span<const Instruction> others) const {
     const auto cells = [](const Instruction& instruction) {
@@ -101,7 +120,7 @@ class ModuleWriter {
                                          : Tensor());
     }
     std::vector<Type> outputs;
-    for (const Operand& operand : instruction.outputs) outputs.push_back(type_of(operand));
+    for (const Operand& operand : instruction.outputs) outputs.push_back(inner(type_of(operand)));
     const std::string& function = function_for(instruction, rule, index, inputs, outputs);
     std::vector<Tensor> passed = arguments_of(main, instruction, rule);
     for (const Tensor& input : inputs) {
@@ -130,7 +149,7 @@ class ModuleWriter {
     std::string& name = functions_[key];
     if (!name.empty()) return name;
     name = fmt::format("{}_{}", instruction.op->name, functions_.size());
-    Function function(name, types);
+    Function function(name, types, request_.is_narrow);
     write(function, rule, attrs, inputs, outputs);
     text_ += function.text(/*is_public=*/false);
     return name;
@@ -161,7 +180,8 @@ class ModuleWriter {
     const Cells& written = written_.cells();
     for (const Cell& cell : written) {
       module_.results.push_back(cell);
-      results.push_back(now_.at(cell));
+      const Tensor& value = now_.at(cell);
+      results.push_back(value.type() == cell.type ? value : to_f64_bits(value));
     }
     main.finish(results);
     std::vector<std::string> attributes;
@@ -176,8 +196,7 @@ class ModuleWriter {
     module_.text = fmt::format(
         "module @{} attributes {{mhlo.num_replicas = {} : i32, "
         "mhlo.num_partitions = 1 : i32}} {{\n{}{}}}\n",
-        request_.name, request_.ranks.size(), text_,
-        main.text(/*is_public=*/true, attributes));
+        request_.name, request_.ranks.size(), text_, main.text(/*is_public=*/true, attributes));
   }
 
   const ModuleRequest& request_;
@@ -185,7 +204,7 @@ class ModuleWriter {
   Module module_;
   std::map<std::string, std::string> functions_;  // names by what they compute
   std::string text_;
-  std::map<uint32_t, Tensor> words_;              // of arguments that calls pass
+  std::map<uint32_t, Tensor> words_;  // of arguments that calls pass
   std::unique_ptr<ReplicaAttrs> given_;
   std::map<Cell, Tensor> now_;  // the value in each place, as far as the program has got
   CellMap written_;

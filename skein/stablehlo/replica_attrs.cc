@@ -43,9 +43,9 @@ const ReplicaAttrs& LocalizedAttrs::of(const Instruction& instruction,
   const OpDef& op = *instruction.op;
   const OpCall call = graph_.call(graph_.nodes().at(static_cast<size_t>(instruction.node)));
   const Attrs attrs = instruction.attrs.without(without);
-  std::string signature = fmt::format("{} {} {}-> {}", op.name, attrs.to_string(),
-                                      text_of_types(call.inputs, call.mesh),
-                                      text_of_types(call.outputs, call.mesh));
+  std::string signature =
+      fmt::format("{} {} {}-> {}", op.name, attrs.to_string(),
+                  text_of_types(call.inputs, call.mesh), text_of_types(call.outputs, call.mesh));
   std::unique_ptr<ReplicaAttrs>& known = known_[std::move(signature)];
   if (known == nullptr) {
     std::vector<Attrs> by_replica(ranks_.size(), attrs);

@@ -67,6 +67,28 @@ Tensor reduce(std::string_view operation, const Tensor& a, const Dims& over, dou
 
 std::string dims_text(const Dims& dims) { return fmt::format("[{}]", fmt::join(dims, ", ")); }
 
+// Every index is one of `a`.
+Tensor add_rows_at_any(const Tensor& a, const Tensor& index, const Tensor& updates) {
+  const std::string one = Type{a.element(), {}}.to_string();
+  Dims windows;
+  for (int dim = 1; dim < a.rank(); ++dim) windows.push_back(dim);
+  return a.function().append_text(
+      fmt::format(
+          "\"stablehlo.scatter\"({}, {}, {}) ({{ ^bb0(%x: {}, %y: {}): %s = stablehlo.add %x, %y : "
+          "{} stablehlo.return %s : {} }}) {{scatter_dimension_numbers = "
+          "#stablehlo.scatter<update_window_dims = {}, inserted_window_dims = [0], "
+          "scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, indices_are_sorted = false, "
+          "unique_indices = false}} : ({}, {}, {}) -> {}",
+          a.name(), index.name(), updates.name(), one, one, one, one, dims_text(windows),
+          a.type().to_string(), index.type().to_string(), updates.type().to_string(),
+          a.type().to_string()),
+      a.type());
+}
+
+Tensor clamped(const Tensor& index, int64_t rows) {
+  return minimum(maximum(index, 0), static_cast<double>(rows - 1));
+}
+
 }  // namespace
 
 Element element_of(DType dtype) {
@@ -114,6 +136,8 @@ std::string_view element_name(Element element) {
 }
 
 bool is_float(Element element) { return element >= Element::kF8E4M3; }
+
+Element narrow(Element element) { return element == Element::kF64 ? Element::kF32 : element; }
 
 int64_t bytes_of(Element element) {
   switch (element) {
@@ -209,6 +233,7 @@ Tensor is_finite(const Tensor& a) {
 }
 
 Tensor convert(const Tensor& a, Element element) {
+  if (a.function().is_narrow()) element = narrow(element);
   if (a.element() == element) return a;
   return a.function().append("convert", {a}, "", {element, a.dims()});
 }
@@ -296,7 +321,9 @@ Tensor dynamic_update(const Tensor& a, const Tensor& update, const std::vector<T
   return a.function().append("dynamic_update_slice", operands, "", a.type());
 }
 
-Tensor take_rows(const Tensor& a, const Tensor& index) {
+Tensor take_rows(const Tensor& a, const Tensor& given) {
+  // Trainium's runtime may fail at an index outside, where XLA clamps it.
+  const Tensor index = a.function().is_narrow() ? clamped(given, a.dim(0)) : given;
   Dims sizes = a.dims(), offsets;
   sizes[0] = 1;
   Type result = a.type();
@@ -313,20 +340,14 @@ Tensor take_rows(const Tensor& a, const Tensor& index) {
 }
 
 Tensor add_rows_at(const Tensor& a, const Tensor& index, const Tensor& updates) {
-  const std::string one = Type{a.element(), {}}.to_string();
-  Dims windows;
-  for (int dim = 1; dim < a.rank(); ++dim) windows.push_back(dim);
-  return a.function().append_text(
-      fmt::format(
-          "\"stablehlo.scatter\"({}, {}, {}) ({{ ^bb0(%x: {}, %y: {}): %s = stablehlo.add %x, %y : "
-          "{} stablehlo.return %s : {} }}) {{scatter_dimension_numbers = "
-          "#stablehlo.scatter<update_window_dims = {}, inserted_window_dims = [0], "
-          "scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, indices_are_sorted = false, "
-          "unique_indices = false}} : ({}, {}, {}) -> {}",
-          a.name(), index.name(), updates.name(), one, one, one, one, dims_text(windows),
-          a.type().to_string(), index.type().to_string(), updates.type().to_string(),
-          a.type().to_string()),
-      a.type());
+  if (a.function().is_narrow()) {
+    const Tensor within = clamped(index, a.dim(0));
+    const Tensor is_inside = reshape(compare(index, Compare::kEqual, within), {index.dim(0)});
+    const Tensor added =
+        select(broadcast(is_inside, updates.dims(), {0}), updates, number(updates, 0));
+    return add_rows_at_any(a, within, added);
+  }
+  return add_rows_at_any(a, index, updates);
 }
 
 Tensor sum(const Tensor& a, Dims dims) { return reduce("add", a, dims, 0); }

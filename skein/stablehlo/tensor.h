@@ -36,6 +36,8 @@ Element element_of(DType dtype);
 std::string_view element_name(Element element);  // "f32", "ui32"
 bool is_float(Element element);
 int64_t bytes_of(Element element);
+// f32 for f64; else the element itself.
+Element narrow(Element element);
 
 using Dims = std::vector<int64_t>;
 

@@ -56,6 +56,7 @@ def main():
     with tempfile.TemporaryDirectory(dir=sys.argv[2] if len(sys.argv) > 2 else None) as temporary:
         folder = pathlib.Path(temporary)
         store = moto_store.Store(folder)
+        os.environ["AWS_ENDPOINT_URL"] = store.url
         make_data(folder)
         bucket = "s3://texts/compiled/"
         programs, cached, place, said = start(folder, "first", bucket)

@@ -7,6 +7,7 @@
 
 #include "skein/ops/ops.h"
 #include "skein/stablehlo/lower.h"
+#include "skein/stablehlo/narrow.h"
 
 namespace skein::pjrt_test {
 namespace {
@@ -60,6 +61,12 @@ const PjrtExecutable& compiled(const std::string& text) {
   return *executable;
 }
 
+// As the signature of the module has it.
+stablehlo::Cell outer(stablehlo::Cell cell) {
+  if (the_client->is_narrow()) cell.type = stablehlo::outer_type(cell.type);
+  return cell;
+}
+
 void run_op(const OpDef& op, const KernelCall& call) {
   Places places;
   Instruction instruction;
@@ -70,18 +77,19 @@ void run_op(const OpDef& op, const KernelCall& call) {
   for (const View& view : call.inputs) {
     instruction.inputs.push_back(places.place(view));
     if (!instruction.inputs.back().present()) continue;
-    views[stablehlo::Cell::of(instruction.inputs.back(), 0)] = &view;
+    views[outer(stablehlo::Cell::of(instruction.inputs.back(), 0))] = &view;
   }
   for (const View& view : call.outputs) {
     instruction.outputs.push_back(places.place(view));
     const stablehlo::Cell cell = stablehlo::Cell::of(instruction.outputs.back(), 0);
-    views[cell] = &view;
+    views[outer(cell)] = &view;
     kept.insert(cell);
   }
   static const stablehlo::RuleTable rules = stablehlo_rules();
   const Mesh mesh = Mesh::standard(1, 1, 1, 1);
-  const stablehlo::Module module =
-      stablehlo::write_module({"op", mesh, {0}, {std::span(&instruction, 1)}, kept}, rules);
+  const stablehlo::Module module = stablehlo::write_module(
+      {"op", mesh, {0}, {std::span(&instruction, 1)}, kept, nullptr, the_client->is_narrow()},
+      rules);
   std::vector<PjrtBuffer> buffers;
   std::vector<PJRT_Buffer*> arguments;
   for (const stablehlo::Cell& cell : module.arguments) {

@@ -31,6 +31,8 @@ constexpr EnvironmentVariable kVariables[] = {
     {"SKEIN_TUNE", kSwitch, "on a GPU, off: algorithms of products are not measured"},
     {"SKEIN_TASKS", "folders, with `:` between",
      "task files of lm-evaluation-harness: its lm_eval/tasks, or what holds it"},
+    {"SKEIN_PYTHON_LIBRARY", "a path",
+     "libpython3.N.so.1.0, if Neuron's PJRT plugin calls Python; else its folder tells which"},
     {"SKEIN_CACHE", "a folder", "holds those measurements; else ~/.cache/skein"},
     {"SKEIN_C_LIBRARY", "`own`, `system`",
      "of an archive: run under the C library that is in it, or the system's; else the system's "

@@ -18,7 +18,6 @@
 #include "skein/config/length.h"
 #include "skein/config/node_range.h"
 #include "skein/config/run/checkpoints.h"
-#include "skein/config/worker_processes.h"
 #include "skein/launch/place/rank_threads.h"
 #include "skein/plan/plan.h"
 #include "skein/runtime/device_buffer.h"
@@ -51,8 +50,8 @@ void check_can_compile(const Config& config, int64_t ranks) {
   const int64_t of_process = workers_per_process(config);
   if (ranks % of_process != 0) {
     fail(ErrorCode::kUsage,
-         "{} ranks, of which {} share a process (launch.workers_per_process): expected a multiple "
-         "of it",
+         "{} ranks, and {} share a process (launch.workers_per_process): expected a multiple "
+         "of that number",
          ranks, of_process);
   }
 }
@@ -88,8 +87,8 @@ void compile_of_process(const Config& config, const DecoderConfig& model, int64_
   const int64_t together = workers_per_process(config);
   const int64_t stored_width = stored_reduction_width(config);
   RankInfo info;
-  info.rank = info.local_rank = static_cast<int>(process);
-  info.size = info.local_size = static_cast<int>(ranks / together);
+  info.rank = static_cast<int>(process);
+  info.size = static_cast<int>(ranks / together);
   run_ranks(ranks_of_process(info, together), [&](const RankInfo& rank) {
     const StepSpec spec = step_spec(
         config, model, parallel_layout(config, model, rank.size, rank.rank, stored_width));

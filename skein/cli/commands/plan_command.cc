@@ -6,7 +6,8 @@
 //                        --mtbf-hours H] [--spares N] [--seed S] [--json]
 // skein plan --goodput --preset NAME [--days D] ... [--json]
 // skein plan CONFIG.toml --passes | --print-after PASS [--ranks N] [--rank R]
-// skein plan CONFIG.toml --print-stablehlo [PROGRAM] [--ranks N] [--rank R]
+// skein plan CONFIG.toml --print-stablehlo [PROGRAM] [--for TARGET] [--ranks N] [--rank R]
+// skein plan CONFIG.toml --write-hlo FOLDER --for TARGET [--optlevel N] [--ranks N] [--rank R]
 // skein plan CONFIG.toml --compile TARGET [--plugin PATH] [--program NAME] [--ranks N] [--rank R]
 //                        [--json]
 #include <fmt/format.h>
@@ -24,6 +25,7 @@
 #include "skein/config/data_feed.h"
 #include "skein/config/length.h"
 #include "skein/data/tokenizer/tokenizer.h"
+#include "skein/plan/compilers/neuron_programs.h"
 #include "skein/plan/goodput/scenario.h"
 #include "skein/plan/memory_advice.h"
 #include "skein/plan/pair_advice.h"
@@ -45,7 +47,12 @@ struct PlanOptions {
   std::string print_stablehlo;
   const CLI::Option* stablehlo = nullptr;  // given without a program, it has no text
 
-  bool shows_passes() const { return passes || !print_after.empty() || prints_stablehlo(); }
+  std::string write_hlo;
+  NeuronTarget neuron;
+
+  bool shows_passes() const {
+    return passes || !print_after.empty() || prints_stablehlo() || !write_hlo.empty();
+  }
   bool compiles() const { return !certificate.target.name.empty(); }
   bool prints_stablehlo() const { return stablehlo->count() > 0; }
   double memory_margin = 2;  // percent
@@ -67,7 +74,7 @@ void add_goodput_options(CLI::App& command, PlanOptions& options) {
       command.add_flag("--goodput", options.goodput,
                        "simulate the run under failures: what share of its time it would train");
   for (const char* other : {"--search", "--calibrate", "--timeline", "--passes", "--print-after",
-                            "--print-stablehlo", "--compile", "--rank"}) {
+                            "--print-stablehlo", "--write-hlo", "--compile", "--rank"}) {
     goodput->excludes(command.get_option(other));
   }
   command
@@ -103,6 +110,27 @@ void add_goodput_options(CLI::App& command, PlanOptions& options) {
   command.add_option("--seed", simulated.seed, "of --goodput: of the times of failures")
       ->needs(goodput)
       ->check(whole_number_from(0));
+}
+
+void add_neuron_options(CLI::App& command, PlanOptions& options) {
+  CLI::Option* target =
+      command
+          .add_option(
+              "--for", options.neuron.name,
+              "of --write-hlo and --print-stablehlo: for this kind of AWS Trainium, without "
+              "64-bit numbers")
+          ->type_name("trn1|trn1n|trn2")
+          ->check(CLI::IsMember({"trn1", "trn1n", "trn2"}).description(""));
+  CLI::Option* write = as_path_of_a_disk(command.add_option(
+      "--write-hlo", options.write_hlo,
+      "write each program as HLO for neuronx-cc into this folder, with the commands that compile "
+      "them; device.pjrt_plugin must be a plugin of XLA for CPUs"));
+  write->needs(target)->excludes(command.get_option("--print-stablehlo"));
+  command
+      .add_option("--optlevel", options.neuron.optimization_level,
+                  "of --write-hlo: neuronx-cc's; default: 2")
+      ->needs(write)
+      ->check(whole_number_from(1, 3));
 }
 
 void add_options(CLI::App& command, CommandContext& context, PlanOptions& options) {
@@ -170,6 +198,7 @@ void add_options(CLI::App& command, CommandContext& context, PlanOptions& option
                   "of --compile: this program alone; default: all")
       ->type_name("NAME")
       ->needs(compile);
+  add_neuron_options(command, options);
   command.add_flag("--json", options.json, "print one JSON document");
   add_goodput_options(command, options);
 }
@@ -186,6 +215,7 @@ int run_calibrate(const PlanOptions& options, const Config& config) {
 int run_compile(const PlanOptions& options, const Config& config) {
   CertificateOptions certificate = options.certificate;
   if (certificate.target.plugin.empty()) certificate.target.plugin = config.device.pjrt_plugin;
+  certificate.target.level = config.device.optimization_level;
   certificate.rank = options.rank;
   certificate.json = options.json;
   run_certificate(passes_request(config, options.ranks), certificate);
@@ -243,6 +273,12 @@ int run_plan(const PlanOptions& options) {
   check_replaces_its_own("--timeline", options.timeline, "{\"displayTimeUnit\":");
   if (!options.calibrate.empty()) return run_calibrate(options, config);
   check_rank(options, config);
+  if (!options.neuron.name.empty() && options.write_hlo.empty() && !options.prints_stablehlo()) {
+    fail(ErrorCode::kUsage,
+         "--for is {}: it says for which hardware programs are written; add --write-hlo FOLDER or "
+         "--print-stablehlo, or leave it out",
+         options.neuron.name);
+  }
   const std::optional<Hardware> hardware = planned_hardware(config, options.hardware);
   if (hardware) {
     const std::string note = take_device_kind(config, *hardware);
@@ -253,8 +289,11 @@ int run_plan(const PlanOptions& options) {
     const PlanRequest request = passes_request(config, options.ranks);
     const int64_t rank = std::max<int64_t>(0, options.rank);
     fmt::print("{}", options.passes ? passes_text(request, rank)
+                     : !options.write_hlo.empty()
+                         ? write_neuron_programs(request, rank, options.neuron, options.write_hlo)
                      : options.prints_stablehlo()
-                         ? stablehlo_text(request, rank, options.print_stablehlo)
+                         ? stablehlo_text(request, rank, options.print_stablehlo,
+                                          /*is_narrow=*/!options.neuron.name.empty())
                          : text_after(request, rank, options.print_after));
     return kExitDone;
   }

@@ -24,7 +24,6 @@
 #include "skein/config/fields.h"
 #include "skein/config/length.h"
 #include "skein/config/node_range.h"
-#include "skein/config/worker_processes.h"
 #include "skein/launch/node/stacks.h"
 #include "skein/launch/node/start_workers.h"
 #include "skein/launch/node/workers.h"

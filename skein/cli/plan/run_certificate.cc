@@ -1,9 +1,11 @@
 #include "skein/cli/plan/run_certificate.h"
 
+#include <utility>
+
 #include "skein/backends/backend.h"
 #include "skein/base/error.h"
 #include "skein/cli/shared/print.h"
-#include "skein/plan/certificate.h"
+#include "skein/plan/compilers/certificate.h"
 #include "skein/plan/planned_run.h"
 
 namespace skein {
@@ -32,20 +34,20 @@ void run_certificate(const PlanRequest& request, const CertificateOptions& optio
          options.target.name);
   }
   const std::unique_ptr<AotCompiler> compiler = backend.make_aot_compiler(options.target);
+  bool is_first = true;
   const auto show = [&](const StageCertificate& stage) {
     if (options.json) return;
-    print_text(stdout, stage.programs.empty() ? certificate_heading(stage)
-                                              : program_text(stage.programs.back()));
+    if (std::exchange(is_first, false)) {
+      print_line(stdout, "Compiled for {} by {}", options.target.name, compiler->platform());
+    }
+    if (stage.programs.size() == 1) print_text(stdout, certificate_heading(stage));
+    print_text(stdout, program_text(stage.programs.back()));
     std::fflush(stdout);
   };
   OrderedJson json = {{"target", options.target.name},
                       {"compiler", compiler->platform()},
                       {"stages", OrderedJson::array()}};
-  if (!options.json) {
-    print_line(stdout, "Compiled for {} by {}", options.target.name, compiler->platform());
-  }
   for (const int64_t rank : ranks_to_compile(request, options.rank)) {
-    if (!options.json) fmt::print("\n");
     const StageCertificate stage = compile_stage(request, rank, options.program, *compiler, show);
     if (!options.json && options.program.empty()) {
       print_text(stdout, certificate_summary(stage));

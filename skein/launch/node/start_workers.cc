@@ -10,7 +10,6 @@
 #include "skein/base/text/log.h"
 #include "skein/checkpoint/find/checkpoint_folder.h"
 #include "skein/config/node_range.h"
-#include "skein/config/worker_processes.h"
 #include "skein/launch/node/generation_log.h"
 #include "skein/launch/node/workers.h"
 #include "skein/launch/place/meeting_place.h"

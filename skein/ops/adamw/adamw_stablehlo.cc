@@ -69,6 +69,8 @@ std::vector<Tensor> update(const RuleCall& call) {
 
 }  // namespace
 
-void add_adamw_stablehlo_rules(stablehlo::RuleTable& rules) { rules["adamw"] = {update, {"stream"}}; }
+void add_adamw_stablehlo_rules(stablehlo::RuleTable& rules) {
+  rules["adamw"] = {update, {"stream"}};
+}
 
 }  // namespace skein

@@ -81,10 +81,11 @@ std::vector<Option> options_of_level(const std::string& level) {
 
 }  // namespace
 
-std::string compile_options(int64_t num_replicas, const std::string& level) {
+std::string compile_options(int64_t num_replicas, const std::string& level,
+                            int64_t num_partitions) {
   Message build;  // ExecutableBuildOptionsProto: num_replicas (4), num_partitions (5)
   build.add(4, num_replicas);
-  build.add(5, int64_t{1});
+  build.add(5, num_partitions);
   Message options;  // CompileOptionsProto: executable_build_options (3), env_option_overrides (7)
   options.add(3, build.bytes());
   // XLA would leave out roundings to bf16 between ops, and what is computed would depend on what it

@@ -12,7 +12,8 @@
 
 namespace skein {
 
-// Serialized. `num_replicas` devices run the program at once.
-std::string compile_options(int64_t num_replicas, const std::string& level);
+// Serialized. `num_replicas` times `num_partitions` devices run the program at once.
+std::string compile_options(int64_t num_replicas, const std::string& level,
+                            int64_t num_partitions = 1);
 
 }  // namespace skein

@@ -32,7 +32,7 @@ class ExecutableCache {
   // What find() returned is of no use: says so and why, and removes it from this machine.
   void refuse(const std::string& key, const std::string& name, std::string_view why);
 
-  std::string place() const;  // "/root/.cache/skein/compiled and s3://bucket/compiled"
+  std::string place() const;  // "/scratch/compiled and s3://bucket/compiled"
 
  private:
   std::optional<std::string> find_shared(const std::string& key, const std::string& name);

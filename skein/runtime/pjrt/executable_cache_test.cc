@@ -1,7 +1,9 @@
 #include "skein/runtime/pjrt/executable_cache.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <map>
 #include <thread>
 
@@ -65,15 +67,17 @@ TEST(ExecutableCache, TakesNoFileThatIsNotWhole) {
     wrong.push_back(good);
     wrong.back()[i] ^= 1;
   }
-  ExecutableCache cache(folder.path(), kMany, {});
   for (const std::string& file : wrong) {
     EXPECT_THROW(executable_of_cache_file(kKey, file), Error) << file;
+  }
+  EXPECT_EQ(executable_of_cache_file(kKey, good), "machine code");
+  ExecutableCache cache(folder.path(), kMany, {});
+  for (const std::string& file : {wrong.front(), wrong.back(), std::string()}) {
     cache.add(kKey, "forward", "machine code");
     write_file_atomic(files_in(folder.path()).at(0), file);
     EXPECT_EQ(cache.find(kKey, "forward"), std::nullopt) << file;
     EXPECT_TRUE(files_in(folder.path()).empty());
   }
-  EXPECT_EQ(executable_of_cache_file(kKey, good), "machine code");
 }
 
 TEST(ExecutableCache, SaysWhichVersionAFileHas) {
@@ -124,6 +128,21 @@ TEST(ExecutableCache, GoesOnWithoutAFolderThatCannotBeWritten) {
   ExecutableCache cache(folder / "file/cache", kMany, {});
   EXPECT_EQ(cache.find(kKey, "forward"), std::nullopt);
   cache.add(kKey, "forward", "machine code");
+  EXPECT_EQ(cache.find(kKey, "forward"), std::nullopt);
+}
+
+// A limit on the size of files stands for a disk that is full.
+TEST(ExecutableCache, GoesOnWhereTheDiskIsFull) {
+  const TempFolder folder;
+  ::signal(SIGXFSZ, SIG_IGN);
+  struct rlimit before {};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const struct rlimit small = {1000, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  ExecutableCache cache(folder.path(), kMany, {});
+  cache.add(kKey, "forward", std::string(5000, 'c'));
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_TRUE(files_in(folder.path()).empty());
   EXPECT_EQ(cache.find(kKey, "forward"), std::nullopt);
 }
 

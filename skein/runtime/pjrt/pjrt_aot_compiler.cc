@@ -70,6 +70,7 @@ void quiet_plugins() {
   ::setenv("TF_CPP_MIN_LOG_LEVEL", "2", /*overwrite=*/0);
   ::setenv("TPU_MIN_LOG_LEVEL", "2", /*overwrite=*/0);
   ::setenv("TPU_SKIP_MDS_QUERY", "1", /*overwrite=*/0);
+  ::setenv("TPU_WORKER_HOSTNAMES", "localhost", /*overwrite=*/0);
 }
 
 double number_of(const PJRT_NamedValue& value) {
@@ -124,7 +125,7 @@ PJRT_Program program_of(const std::string& text) {
 class TopologyCompiler : public AotCompiler {
  public:
   explicit TopologyCompiler(const AotTarget& target)
-      : target_(target.name), library_(target.plugin, "--plugin") {
+      : target_(target.name), level_(target.level), library_(target.plugin, "--plugin") {
     SKEIN_PJRT_ARGS(PJRT_TopologyDescription_Create, create);
     std::string description, shape;
     std::array<PJRT_NamedValue, 2> options{};
@@ -138,7 +139,6 @@ class TopologyCompiler : public AotCompiler {
       options = {named("target_config", description), named("topology", shape)};
       create.create_options = options.data();
       create.num_options = options.size();
-      level_ = "xla_gpu_autotune_level=0";  // there is no GPU to measure on
     } else {
       create.topology_name = target_.data();
       create.topology_name_size = target_.size();
@@ -202,24 +202,24 @@ class TopologyCompiler : public AotCompiler {
   }
 
  private:
-  const std::string target_;
+  const std::string target_, level_;
   const PjrtLibrary library_;
   PJRT_TopologyDescription* topology_ = nullptr;
   int64_t num_devices_ = 0;
-  std::string level_;
 };
 
 // A plugin for CPUs describes no topology: its devices are opened, and nothing runs on them.
 class CpuCompiler : public AotCompiler {
  public:
-  explicit CpuCompiler(const AotTarget& target) : plugin_(target.plugin) { open(1); }
+  explicit CpuCompiler(AotTarget target) : target_(std::move(target)) { open(1); }
 
   std::string platform() const override { return client_->platform(); }
 
   AotProgram compile(const std::string&, const std::string& text, int64_t num_replicas) override {
     if (num_replicas > client_->num_devices()) open(num_replicas);
     const auto start = std::chrono::steady_clock::now();
-    const std::unique_ptr<PjrtExecutable> executable = client_->compile(text, num_replicas);
+    const std::unique_ptr<PjrtExecutable> executable =
+        client_->compile(text, num_replicas, target_.level);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     const PjrtLibrary& library = client_->library();
     SKEIN_PJRT_ARGS(PJRT_LoadedExecutable_GetExecutable, args);
@@ -234,11 +234,11 @@ class CpuCompiler : public AotCompiler {
  private:
   void open(int64_t num_devices) {
     client_ = nullptr;
-    client_ =
-        std::make_unique<PjrtClient>(PjrtOptions{.plugin = plugin_, .num_devices = num_devices});
+    client_ = std::make_unique<PjrtClient>(
+        PjrtOptions{.plugin = target_.plugin, .num_devices = num_devices});
   }
 
-  std::string plugin_;
+  AotTarget target_;
   std::unique_ptr<PjrtClient> client_;
 };
 

@@ -3,7 +3,9 @@
 #include "skein/base/error.h"
 #include "skein/base/text/units.h"
 #include "skein/base/threads/call_within.h"
+#include "skein/runtime/neuron.h"
 #include "skein/runtime/pjrt/compile_options.h"
+#include "skein/runtime/pjrt/neuron_environment.h"
 #include "skein/runtime/pjrt/pjrt_library.h"
 
 namespace skein {
@@ -42,8 +44,12 @@ PJRT_Buffer_Type buffer_type(stablehlo::Element element) {
 
 }  // namespace
 
-PjrtClient::PjrtClient(const PjrtOptions& options)
-    : library_(std::make_unique<Library>(options.plugin)) {
+PjrtClient::PjrtClient(const PjrtOptions& options) {
+  if (is_neuron_plugin(options.plugin)) {
+    prepare_for_neuron(options.plugin,
+                       {options.first_device, std::max<int64_t>(1, options.num_devices)});
+  }
+  library_ = std::make_unique<Library>(options.plugin);
   Library& lib = *library_;
   open(0);
   SKEIN_PJRT_ARGS(PJRT_Client_PlatformName, name);
@@ -103,6 +109,7 @@ PjrtClient::~PjrtClient() {
   close();
 }
 
+bool PjrtClient::is_narrow() const { return is_neuron_plugin(library_->plugin); }
 int64_t PjrtClient::num_devices() const { return std::ssize(library_->devices); }
 const std::string& PjrtClient::platform_name() const { return library_->platform_name; }
 const std::string& PjrtClient::plugin() const { return library_->plugin; }
@@ -277,7 +284,11 @@ class Compiled {
 
 CompiledMemory PjrtExecutable::memory() const {
   const PjrtClient::Library& library = client_->library();
-  return library.memory_of(Compiled(library, executable_).get());
+  try {
+    return library.memory_of(Compiled(library, executable_).get());
+  } catch (const Error&) {
+    return {};  // not every plugin tells
+  }
 }
 
 std::string PjrtExecutable::serialized() const {

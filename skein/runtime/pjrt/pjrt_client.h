@@ -30,8 +30,9 @@ struct PJRT_LoadedExecutable;
 namespace skein {
 
 struct PjrtOptions {
-  std::string plugin;       // the path of the library
-  int64_t num_devices = 0;  // at least so many; XLA makes them of a CPU. 0: the plugin's default
+  std::string plugin;        // the path of the library
+  int64_t num_devices = 0;   // at least so many; XLA makes them of a CPU. 0: the plugin's default
+  int64_t first_device = 0;  // among those of the machine: of Neuron's cores
   CompilerSettings compiler;
 };
 
@@ -105,6 +106,8 @@ class PjrtClient {
   PjrtClient& operator=(const PjrtClient&) = delete;
 
   int64_t num_devices() const;
+  // Whether modules for it have no 64-bit numbers (stablehlo::ModuleRequest::is_narrow).
+  bool is_narrow() const;
   // "cpu", and what the plugin calls its version; one line.
   std::string platform() const;
   const std::string& platform_name() const;

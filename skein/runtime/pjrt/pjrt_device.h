@@ -6,8 +6,8 @@
 //          the range, and from there to the array before a program reads it; what the host
 //          downloads comes from the array. Pages of the range that an array has replaced are given
 //          back to the system, so that nothing is held twice for long
-// Host     What a kernel of the host is about to read comes from the arrays to the range, and what it
-//          wrote goes back before a program reads it
+// Host     What a kernel of the host is about to read comes from the arrays to the range, and what
+//          it wrote goes back before a program reads it
 // Errors   Those of PjrtProcess. An error while a program runs appears where its results are read
 #pragma once
 

@@ -36,13 +36,14 @@ std::shared_ptr<const PjrtProcess::Compiled> PjrtProcess::compile(
       request.ranks.push_back(one->part->rank);
       request.instructions.push_back(one->part->instructions);
     }
+    request.is_narrow = client_.is_narrow();
     auto made = std::make_shared<Compiled>();
     made->module = stablehlo::write_module(request, rules);
     made->executable = compiler_.start(part.name, made->module.text, size_);
     made->module.text.clear();
     for (ToCompile* one : all) one->compiled = made;
   };
-  compiling_.meet(static_cast<size_t>(device), mine, compile_all);
+  compiling_.call(static_cast<size_t>(device), mine, compile_all);
   return mine.compiled;
 }
 
@@ -61,7 +62,7 @@ std::vector<PjrtBuffer> PjrtProcess::execute(int64_t device, const Compiled& com
         client_.execute(*compiled.executable.get(), argument_lists, compiled.module.results.size());
     for (size_t i = 0; i < all.size(); ++i) all[i]->results = std::move(results[i]);
   };
-  running_.meet(static_cast<size_t>(device), mine, execute_all);
+  running_.call(static_cast<size_t>(device), mine, execute_all);
   return std::move(mine.results);
 }
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "skein/base/threads/meeting.h"
+#include "skein/base/threads/joint_call.h"
 #include "skein/runtime/pjrt/pjrt_client.h"
 #include "skein/runtime/pjrt/program_compiler.h"
 #include "skein/stablehlo/lower.h"
@@ -63,8 +63,8 @@ class PjrtProcess {
   const int64_t size_;
   PjrtClient client_;
   ProgramCompiler compiler_;
-  Meeting<ToCompile> compiling_;
-  Meeting<ToRun> running_;
+  JointCall<ToCompile> compiling_;
+  JointCall<ToRun> running_;
 };
 
 }  // namespace skein

@@ -97,7 +97,9 @@ void RankState::tell_scale() const {
   const DecoderConfig& model = run_.inputs.model();
   const Device& device = *run_.device;
   const std::string compiled = device.compiled();
-  if (run_.is_first() && !compiled.empty()) log::info("{}", compiled);
+  if (!compiled.empty() && run_.world.rank() % device.ranks_together() == 0) {
+    run_.is_first() ? log::info("{}", compiled) : log::info_to_file(compiled);
+  }
   RunLog::Scale scale;
   scale.num_ranks = run_.world.size();
   scale.arithmetic = device.arithmetic();

@@ -1,8 +1,10 @@
 // A PJRT plugin for tests: it hands every call on to another plugin, and lets one of them fail.
 //
 //   SKEIN_FAULTY_PJRT_PLUGIN  the path of the other plugin
-//   SKEIN_FAULTY_PJRT         "FAULT COUNT FILE": the COUNTth call of a kind, in all processes, has
-//                             the fault; FILE counts them, a byte each. Not set: none has
+//   SKEIN_FAULTY_PJRT         "FAULT COUNT FILE [ARGUMENTS]"; not set: none fails
+//
+// The COUNTth call of a kind has the fault, over all processes: FILE counts them, a byte each. Of
+// execute and result, programs with fewer ARGUMENTS do not count.
 //
 //   execute    starting a program fails
 //   result     a program starts, and its results fail, as does all that is computed of them
@@ -16,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -25,6 +28,8 @@
 #include <vector>
 
 namespace {
+
+constexpr const char* kFailure = "the core is on fire";
 
 struct FaultyError {
   std::string message;
@@ -59,14 +64,15 @@ void set_failed(const void* object, bool failed) {
 }
 
 // Counts a call, and returns whether it is the one that fails.
-bool fails(const std::string& fault) {
+bool fails(const std::string& fault, size_t num_arguments = SIZE_MAX) {
   const char* setting = std::getenv("SKEIN_FAULTY_PJRT");
   if (setting == nullptr) return false;
   std::istringstream words(setting);
   std::string wanted, file;
   int64_t count = 0;
-  words >> wanted >> count >> file;
-  if (wanted != fault) return false;
+  size_t fewest_arguments = 0;
+  words >> wanted >> count >> file >> fewest_arguments;
+  if (wanted != fault || num_arguments < fewest_arguments) return false;
   const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
   if (fd < 0 || ::write(fd, "x", 1) != 1) std::abort();
   struct stat status {};
@@ -114,8 +120,8 @@ PJRT_Error* serialize(PJRT_Executable_Serialize_Args* args) {
 }
 
 PJRT_Error* execute(PJRT_LoadedExecutable_Execute_Args* args) {
-  if (fails("execute")) return make_error("the core is on fire", PJRT_Error_Code_INTERNAL);
-  bool failed = fails("result");
+  if (fails("execute", args->num_args)) return make_error(kFailure, PJRT_Error_Code_INTERNAL);
+  bool failed = fails("result", args->num_args);
   for (size_t device = 0; device < args->num_devices; ++device) {
     for (size_t i = 0; i < args->num_args; ++i) {
       failed = failed || has_failed(args->argument_lists[device][i]);
@@ -162,7 +168,7 @@ PJRT_Error* to_host(PJRT_Buffer_ToHostBuffer_Args* args) {
 PJRT_Error* await(PJRT_Event_Await_Args* args) {
   PJRT_Error* error = g_real->PJRT_Event_Await(args);
   if (error != nullptr || !has_failed(args->event)) return error;
-  return make_error("the core is on fire", PJRT_Error_Code_INTERNAL);
+  return make_error(kFailure, PJRT_Error_Code_INTERNAL);
 }
 
 PJRT_Error* destroy_event(PJRT_Event_Destroy_Args* args) {

@@ -2,13 +2,12 @@
 
 #include <arrow/util/utf8.h>
 
-#include <bit>
 #include <cmath>
-#include <cstring>
 #include <unordered_set>
 
 #include "skein/base/error.h"
 #include "skein/base/files/lfs_pointer.h"
+#include "skein/base/files/protobuf.h"
 
 namespace skein {
 namespace {
@@ -17,90 +16,13 @@ constexpr size_t kMaxPieces = size_t{1} << 22;
 // libsentencepiece builds its tries recursively, one call per byte.
 constexpr size_t kMaxPieceBytes = 4096;
 
-enum class Wire { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
-
-// Reads a protobuf message field by field.
-class MessageReader {
- public:
-  MessageReader(std::string_view bytes, const std::string& where) : rest_(bytes), where_(where) {}
-
-  // Steps to the next field; false at the end.
-  bool next() {
-    if (rest_.empty()) return false;
-    const uint64_t tag = read_varint();
-    field_ = tag >> 3;
-    wire_ = static_cast<Wire>(tag & 7);
-    if (field_ == 0 || field_ >= (1u << 29)) damaged("has a field of number {}", field_);
-    switch (wire_) {
-      case Wire::kVarint:
-        varint_ = read_varint();
-        break;
-      case Wire::kFixed64:
-        bytes_ = take(8);
-        break;
-      case Wire::kFixed32:
-        bytes_ = take(4);
-        break;
-      case Wire::kBytes:
-        bytes_ = take(read_varint());
-        break;
-      default:
-        damaged("has a field of unknown wire type {}", tag & 7);
-    }
-    return true;
-  }
-
-  uint64_t field() const { return field_; }
-  uint64_t varint() const { return expect(Wire::kVarint), varint_; }
-  std::string_view bytes() const { return expect(Wire::kBytes), bytes_; }
-  float number() const {
-    expect(Wire::kFixed32);
-    uint32_t bits;
-    std::memcpy(&bits, bytes_.data(), 4);
-    return std::bit_cast<float>(bits);
-  }
-
- private:
-  template <typename... Args>
-  [[noreturn]] void damaged(fmt::format_string<Args...> format, Args&&... args) const {
-    fail(ErrorCode::kCorrupt, "{}: not a SentencePiece model: {}", where_,
-         fmt::format(format, std::forward<Args>(args)...));
-  }
-  void expect(Wire wire) const {
-    if (wire_ != wire) {
-      damaged("field {} has wire type {}: expected {}", field_, static_cast<int>(wire_),
-              static_cast<int>(wire));
-    }
-  }
-  std::string_view take(uint64_t size) {
-    if (size > rest_.size()) {
-      damaged("a field of {} bytes where {} are left (truncated?)", size, rest_.size());
-    }
-    const std::string_view taken = rest_.substr(0, size);
-    rest_.remove_prefix(size);
-    return taken;
-  }
-  uint64_t read_varint() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 70; shift += 7) {
-      const auto byte = static_cast<uint8_t>(take(1)[0]);
-      if (shift < 64) value |= uint64_t{byte & 0x7fu} << shift;
-      if (byte < 0x80) return value;
-    }
-    damaged("has a number of more than 10 bytes");
-  }
-
-  std::string_view rest_;
-  const std::string& where_;
-  uint64_t field_ = 0;
-  Wire wire_ = Wire::kVarint;
-  uint64_t varint_ = 0;
-  std::string_view bytes_;
-};
+ProtobufReader message_reader(std::string_view bytes, const std::string& where) {
+  return {bytes, where + ": not a SentencePiece model"};
+}
 
 SentencePiece parse_piece(std::string_view bytes, size_t id, const std::string& where) {
   SentencePiece piece;
-  MessageReader reader(bytes, where);
+  ProtobufReader reader = message_reader(bytes, where);
   while (reader.next()) {
     if (reader.field() == 1) piece.text = reader.bytes();
     if (reader.field() == 2) piece.score = reader.number();
@@ -128,7 +50,7 @@ SentencePiece parse_piece(std::string_view bytes, size_t id, const std::string& 
 
 void parse_trainer_spec(std::string_view bytes, const std::string& where,
                         SentencePieceModel& model) {
-  MessageReader reader(bytes, where);
+  ProtobufReader reader = message_reader(bytes, where);
   while (reader.next()) {
     if (reader.field() == 3) {
       if (reader.varint() < 1 || reader.varint() > 4) {
@@ -146,7 +68,7 @@ void parse_trainer_spec(std::string_view bytes, const std::string& where,
 
 void parse_normalizer_spec(std::string_view bytes, const std::string& where,
                            SentencePieceModel& model) {
-  MessageReader reader(bytes, where);
+  ProtobufReader reader = message_reader(bytes, where);
   while (reader.next()) {
     if (reader.field() == 2 && !reader.bytes().empty()) {
       check_charsmap(reader.bytes(), where);
@@ -200,7 +122,7 @@ SentencePieceModel parse_sentencepiece_model(std::string_view bytes, const std::
   arrow::util::InitializeUTF8();
   refuse_lfs_pointer(bytes, where);
   SentencePieceModel model, denormalizer;
-  MessageReader reader(bytes, where);
+  ProtobufReader reader = message_reader(bytes, where);
   while (reader.next()) {
     switch (reader.field()) {
       case 1:

@@ -1,4 +1,4 @@
-#include "skein/config/worker_processes.h"
+#include "skein/config/node_range.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "skein/stablehlo/pieces.h"
+#include "skein/stablehlo/program_pieces.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "skein/base/text/units.h"
-#include "skein/plan/certificate.h"
+#include "skein/plan/compilers/certificate.h"
 
 namespace skein {
 namespace {
@@ -35,7 +35,7 @@ OrderedJson exchanges_to_json(const std::vector<Exchanges>& exchanges) {
 }
 
 std::string operations(const std::optional<double>& flops) {
-  return flops ? format_count(*flops) : "not told";
+  return flops ? format_count(*flops) : "unknown";
 }
 
 std::string notes_of(const ProgramCertificate& program) {
@@ -105,10 +105,10 @@ OrderedJson compiled_to_json(const AotProgram& compiled) {
 std::string certificate_heading(const StageCertificate& stage) {
   const std::string of =
       stage.num_stages > 1 ? fmt::format("Stage {} of {}, ", stage.stage, stage.num_stages) : "";
-  return fmt::format("{}{} a program\n\n", of,
+  return fmt::format("\n{}{} a program\n\n", of,
                      stage.replicas == 1 ? "1 rank" : fmt::format("{} ranks", stage.replicas)) +
-         row("", {"arguments", "results", "donated", "temporaries", "operations", "exchanges",
-                  "sent"});
+         row("",
+             {"arguments", "results", "donated", "temporaries", "operations", "exchanges", "sent"});
 }
 
 std::string program_text(const ProgramCertificate& program) {
@@ -122,24 +122,22 @@ std::string program_text(const ProgramCertificate& program) {
   const Exchanges plans = total(planned.exchanges);
   const Exchanges has = tells ? total(exchanges_of(*compiled.collectives)) : Exchanges{};
   std::string text = program.name + "\n";
-  text += row("  plan",
-              {format_bytes(planned.arguments()), format_bytes(planned.result_bytes),
-               format_bytes(planned.donated_bytes), format_bytes(planned.temporary_bytes),
-               format_count(planned.flops), fmt::format("{}", plans.count),
-               format_bytes(plans.sent_bytes)});
+  text += row("  plan", {format_bytes(planned.arguments()), format_bytes(planned.result_bytes),
+                         format_bytes(planned.donated_bytes), format_bytes(planned.temporary_bytes),
+                         format_count(planned.flops), fmt::format("{}", plans.count),
+                         format_bytes(plans.sent_bytes)});
   text += row("  compiler",
               {format_bytes(memory.argument_bytes), format_bytes(memory.result_bytes),
                format_bytes(memory.donated_bytes), format_bytes(memory.temporary_bytes),
-               operations(compiled.flops),
-               tells ? fmt::format("{}", has.count) : "not told",
-               tells ? format_bytes(has.sent_bytes) : "not told"});
-  text += row("  difference",
-              {percent(memory.argument_bytes, planned.arguments()),
-               percent(memory.result_bytes, planned.result_bytes),
-               percent(memory.donated_bytes, planned.donated_bytes),
-               percent(memory.temporary_bytes, planned.temporary_bytes),
-               compiled.flops ? difference_text(*compiled.flops, planned.flops) : "", "",
-               tells ? percent(has.sent_bytes, plans.sent_bytes) : ""});
+               operations(compiled.flops), tells ? fmt::format("{}", has.count) : "unknown",
+               tells ? format_bytes(has.sent_bytes) : "unknown"});
+  text +=
+      row("  difference", {percent(memory.argument_bytes, planned.arguments()),
+                           percent(memory.result_bytes, planned.result_bytes),
+                           percent(memory.donated_bytes, planned.donated_bytes),
+                           percent(memory.temporary_bytes, planned.temporary_bytes),
+                           compiled.flops ? difference_text(*compiled.flops, planned.flops) : "",
+                           "", tells ? percent(has.sent_bytes, plans.sent_bytes) : ""});
   return text + notes_of(program);
 }
 

@@ -1,4 +1,4 @@
-#include "skein/plan/certificate.h"
+#include "skein/plan/compilers/certificate.h"
 
 #include <algorithm>
 #include <chrono>
@@ -122,7 +122,6 @@ StageCertificate compile_stage(const PlanRequest& request, int64_t rank, const s
     (i == kWorkspaceIndex ? certificate.workspace_bytes : certificate.kept_bytes) +=
         programs.arena_bytes[i];
   }
-  if (progress) progress(certificate);
   auto begin = std::chrono::steady_clock::now();
   stage.for_each(wanted, "--program", [&](const StageModule& one) {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;

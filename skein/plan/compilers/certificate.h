@@ -61,7 +61,7 @@ struct StageCertificate {
   int64_t most_temporaries() const;  // of the compiler
 };
 
-// Called before the first program, then after each: the last one is what was just compiled.
+// Called after each program, with what is done so far.
 using CertificateProgress = std::function<void(const StageCertificate&)>;
 
 // Of the stage of `rank`. `wanted`: a program or a piece of one; "": all.

@@ -1,4 +1,4 @@
-#include "skein/base/threads/meeting.h"
+#include "skein/base/threads/joint_call.h"
 
 #include <gtest/gtest.h>
 
@@ -13,14 +13,14 @@ void run_members(size_t count, const std::function<void(size_t)>& body) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(Meeting, ActsOnceWithWhatEachBrought) {
+TEST(JointCall, ActsOnceWithWhatEachBrought) {
   constexpr int kTimes = 200;
-  Meeting<int> meeting(3);
+  JointCall<int> joint(3);
   int acts = 0;
   run_members(3, [&](size_t member) {
     for (int time = 0; time < kTimes; ++time) {
       int mine = time * 10 + static_cast<int>(member);
-      meeting.meet(member, mine, [&](const std::vector<int*>& all) {
+      joint.call(member, mine, [&](const std::vector<int*>& all) {
         ++acts;
         int sum = 0;
         for (const int* one : all) sum += *one;
@@ -32,29 +32,29 @@ TEST(Meeting, ActsOnceWithWhatEachBrought) {
   EXPECT_EQ(acts, kTimes);
 }
 
-TEST(Meeting, GivesAnErrorToAll) {
-  Meeting<int> meeting(3);
+TEST(JointCall, GivesAnErrorToAll) {
+  JointCall<int> joint(3);
   std::atomic<int> errors = 0;
   run_members(3, [&](size_t member) {
     int mine = 0;
     try {
-      meeting.meet(member, mine, [](const auto&) { fail(ErrorCode::kIo, "the disk is full"); });
+      joint.call(member, mine, [](const auto&) { fail(ErrorCode::kIo, "the disk is full"); });
     } catch (const Error& error) {
       errors += error.code() == ErrorCode::kIo ? 1 : 0;
     }
-    EXPECT_NO_THROW(meeting.meet(member, mine, [](const auto&) {}));
+    EXPECT_NO_THROW(joint.call(member, mine, [](const auto&) {}));
   });
   EXPECT_EQ(errors, 3);
 }
 
-TEST(Meeting, EndsForThoseWhoWaitAndThoseWhoCome) {
-  Meeting<int> meeting(3);
+TEST(JointCall, EndsForThoseWhoWaitAndThoseWhoCome) {
+  JointCall<int> joint(3);
   std::atomic<int> told = 0;
   run_members(3, [&](size_t member) {
-    if (member == 2) return meeting.end("rank 2 failed");
+    if (member == 2) return joint.end("rank 2 failed");
     int mine = 0;
     try {
-      meeting.meet(member, mine, [](const auto&) { FAIL() << "only two came"; });
+      joint.call(member, mine, [](const auto&) { FAIL() << "only two came"; });
     } catch (const Error& error) {
       told += error.code() == ErrorCode::kPeerLost && error.what() == std::string("rank 2 failed");
     }

@@ -1,7 +1,8 @@
-// Where a fixed number of threads meet, again and again, each time to do one thing together.
+// A function that a fixed number of threads call together, again and again: it runs once, with what
+// each of them brings.
 //
-// Errors  what `act` throws, all members get. Error{kPeerLost} with the cause that end() was given,
-//         for whoever waits or comes later
+// Errors  what `act` throws, for all members. Error{kPeerLost} with the cause that end() was given,
+//         for whoever waits or calls later
 #pragma once
 
 #include <exception>
@@ -16,19 +17,19 @@ namespace skein {
 
 // `T`: what each member brings.
 template <typename T>
-class Meeting {
+class JointCall {
  public:
-  explicit Meeting(size_t size) : brought_(size) {}
+  explicit JointCall(size_t size) : brought_(size) {}
 
   // Waits for the other members. Whoever comes last runs `act`, with what each brought, by member.
-  void meet(size_t member, T& brought, const std::function<void(const std::vector<T*>&)>& act) {
+  void call(size_t member, T& brought, const std::function<void(const std::vector<T*>&)>& act) {
     Lock lock(mutex_);
     require_open();
     brought_.at(member) = &brought;
     if (++num_here_ < brought_.size()) {
-      const int64_t mine = num_held_;
-      changed_.wait(lock, [&]() SKEIN_REQUIRES(mutex_) { return num_held_ > mine || ended_; });
-      if (num_held_ == mine) require_open();
+      const int64_t mine = num_done_;
+      changed_.wait(lock, [&]() SKEIN_REQUIRES(mutex_) { return num_done_ > mine || ended_; });
+      if (num_done_ == mine) require_open();
     } else {
       error_ = nullptr;
       try {
@@ -37,14 +38,14 @@ class Meeting {
         error_ = std::current_exception();
       }
       num_here_ = 0;
-      ++num_held_;
+      ++num_done_;
       changed_.notify_all();
     }
-    // The next meeting, which could replace the error, begins only when this member comes again.
+    // The next call, which could replace the error, begins only when this member calls again.
     if (error_ != nullptr) std::rethrow_exception(error_);
   }
 
-  // A member does not come any more.
+  // A member does not call any more.
   void end(const std::string& cause) {
     const Lock lock(mutex_);
     if (ended_) return;
@@ -62,7 +63,7 @@ class Meeting {
   ConditionVariable changed_;
   std::vector<T*> brought_ SKEIN_GUARDED_BY(mutex_);
   size_t num_here_ SKEIN_GUARDED_BY(mutex_) = 0;
-  int64_t num_held_ SKEIN_GUARDED_BY(mutex_) = 0;  // meetings so far
+  int64_t num_done_ SKEIN_GUARDED_BY(mutex_) = 0;  // calls so far
   std::exception_ptr error_ SKEIN_GUARDED_BY(mutex_);
   bool ended_ SKEIN_GUARDED_BY(mutex_) = false;
   std::string cause_ SKEIN_GUARDED_BY(mutex_);
