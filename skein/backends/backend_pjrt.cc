@@ -9,10 +9,11 @@ namespace skein {
 
 namespace {
 
-// A second process would use the devices of the first.
+// A second process would use the devices of the first; those of a CPU are its own.
 void require_own_devices(const PjrtProcess& process, const DeviceOptions& options) {
   const int64_t seen = process.client().num_devices();
-  if (options.index < options.num_together || seen <= options.num_together) return;
+  const bool is_first = options.index < options.num_together;
+  if (is_first || seen <= options.num_together || process.client().platform_name() == "cpu") return;
   fail(ErrorCode::kUsage,
        "the PJRT plugin {} shows {} devices to each process, and this is not the first one here: "
        "expected launch.workers_per_process = {}, or an environment in which the plugin shows each "
