@@ -84,6 +84,13 @@ def exchanges(part):
     return sum(one["count"] for one in part["exchanges"]), sum(one["sent_bytes"] for one in part["exchanges"])
 
 
+def worst_difference(stage):
+    """Of arguments or results of any program, in percent. Below a megabyte the addresses of results show."""
+    return max((100 * abs(one["compiler"][key] - one["plan"][key]) / one["plan"][key]
+                for one in stage["programs"] for key in ("argument_bytes", "result_bytes")
+                if one["plan"][key] >= 1e6), default=0)
+
+
 def step_row(what, target, stage):
     """Of the programs of a step, one of each kind: those for the first micro-batch are like the others."""
     programs = [one for one in stage["programs"]
@@ -92,10 +99,6 @@ def step_row(what, target, stage):
     def total(side, key):
         return sum(one[side][key] for one in programs)
 
-    worst = max((abs(one["compiler"][key] - one["plan"][key]) / one["plan"][key], one)
-                for one in stage["programs"] for key in ("argument_bytes", "result_bytes")
-                if one["plan"][key] >= 1e6)[0] if any(
-                    one["plan"]["argument_bytes"] >= 1e6 for one in stage["programs"]) else 0
     pairs = [(exchanges(one["plan"]), exchanges(one["compiler"])) for one in programs]
     told = all(compiled is not None for _, compiled in pairs)
     count = f"{sum(p[0] for p, _ in pairs)} / {sum(c[0] for _, c in pairs) if told else '?'}"
@@ -107,7 +110,7 @@ def step_row(what, target, stage):
         what, f"`{target}`", gigabytes(stage["kept_bytes"]),
         percent(total("compiler", "argument_bytes"), total("plan", "argument_bytes")),
         percent(total("compiler", "result_bytes"), total("plan", "result_bytes")),
-        f"{100 * worst:.1f}",
+        f"{worst_difference(stage):.1f}",
         percent(total("compiler", "donated_bytes"), total("plan", "donated_bytes")),
         f"{gigabytes(stage['workspace_bytes'])} / {gigabytes(stage['most_temporary_bytes'])}",
         f"{total('plan', 'flops') / 1e12:.2f} / {sum(flops) / 1e12:.2f}" if None not in flops

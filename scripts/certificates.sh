@@ -5,8 +5,8 @@
 #   scripts/certificates.sh          all cases that have no file in bench/results/certificates/ yet
 #   scripts/certificates.sh NAME…    these cases again; scripts/certificates.py --list names them
 #
-# The compilers are wheels of PyPI, 135 MB each, unpacked below .deps; build/skein must be built. All cases
-# take about two hours of two cores. libtpu comes under the terms of Google Cloud: it is used here to
+# The compilers are wheels of PyPI, 135 MB each, unpacked below .deps; build/skein must be built. Large models
+# take minutes a program. libtpu comes under the terms of Google Cloud: it is used here to
 # compile, and never a part of what Skein ships.
 set -euo pipefail
 cd "$(dirname "$0")/.."

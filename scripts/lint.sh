@@ -132,9 +132,10 @@ check_traces() {
   violations "a registry host or setting" < <(grep -nIiE "$hosts" "${texts[@]}" | grep -vE '://(127\.0\.0\.1|0\.0\.0\.0)|^scripts/lint\.sh:')
 }
 
-# Tables of figures are made from bench/results/rows/.
+# Tables of figures are made from files in bench/results/.
 check_measured() {
   [ ! -d bench/results/rows ] || violations "see scripts/measured.py" < <(scripts/measured.py --check 2>&1)
+  [ ! -d bench/results/certificates ] || violations "see scripts/certificates.py" < <(scripts/certificates.py --check 2>&1)
 }
 
 # Markdown links to files, mentions of pages of docs/ anywhere, and paths in backquotes in docs/.
