@@ -29,28 +29,6 @@ constexpr int kAliasEntries = 1, kOutputIndex = 1, kParameterNumber = 2;
 
 ProtobufReader reader_of(std::string_view bytes) { return {bytes, "an HLO module"}; }
 
-// The numbers of a repeated field, packed or one by one.
-void append_numbers(const ProtobufReader& reader, std::vector<int64_t>& numbers) {
-  if (reader.wire() == ProtobufWire::kVarint) {
-    numbers.push_back(static_cast<int64_t>(reader.varint()));
-    return;
-  }
-  for (std::string_view rest = reader.bytes(); !rest.empty();) {
-    uint64_t value = 0;
-    size_t size = 0;
-    for (bool more = true; more; ++size) {
-      if (size == rest.size() || size == 10) {
-        fail(ErrorCode::kCorrupt, "an HLO module: a list of numbers is cut");
-      }
-      const auto byte = static_cast<uint8_t>(rest[size]);
-      value |= uint64_t{byte & 0x7fu} << (7 * size);
-      more = byte >= 0x80;
-    }
-    numbers.push_back(static_cast<int64_t>(value));
-    rest.remove_prefix(size);
-  }
-}
-
 class IdNumbers {
  public:
   // Gives numbers to the instructions of the module.
@@ -84,10 +62,8 @@ class IdNumbers {
 };
 
 void append_ids(std::string& to, int field, const ProtobufReader& reader, const IdNumbers& ids) {
-  std::vector<int64_t> old;
-  append_numbers(reader, old);
   std::string packed;
-  for (const int64_t id : old) append_protobuf_varint(packed, ids(id));
+  for (const int64_t id : reader.integers()) append_protobuf_varint(packed, ids(id));
   append_protobuf_bytes(to, field, packed);
 }
 
@@ -187,7 +163,9 @@ void read_aliases(std::string_view aliases, HloModule& module) {
     std::vector<int64_t> output;
     uint64_t parameter = 0;
     for (ProtobufReader entry = reader_of(a.bytes()); entry.next();) {
-      if (entry.field() == kOutputIndex) append_numbers(entry, output);
+      if (entry.field() == kOutputIndex) {
+        for (const int64_t index : entry.integers()) output.push_back(index);
+      }
       if (entry.field() == kParameterNumber) parameter = entry.varint();
     }
     if (parameter >= module.donated.size() || output.size() > 1) {

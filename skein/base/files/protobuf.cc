@@ -60,6 +60,14 @@ float ProtobufReader::number() const {
   return std::bit_cast<float>(bits);
 }
 
+std::vector<int64_t> ProtobufReader::integers() const {
+  if (wire_ == ProtobufWire::kVarint) return {static_cast<int64_t>(varint_)};
+  std::vector<int64_t> numbers;
+  ProtobufReader packed(bytes(), where_);
+  while (!packed.rest_.empty()) numbers.push_back(static_cast<int64_t>(packed.read_varint()));
+  return numbers;
+}
+
 void ProtobufReader::expect(ProtobufWire wire) const {
   if (wire_ == wire) return;
   fail(ErrorCode::kCorrupt, "{}: field {} has wire type {}: expected {}", where_, field_,

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace skein {
 
@@ -29,6 +30,8 @@ class ProtobufReader {
   uint64_t varint() const;
   std::string_view bytes() const;
   float number() const;
+  // Of a field of repeated numbers: one, or several that are packed.
+  std::vector<int64_t> integers() const;
   // The field as it stands in the message, with its tag.
   std::string_view whole() const { return whole_; }
 

@@ -35,6 +35,17 @@ TEST(Protobuf, ReadsWhatItWrites) {
   EXPECT_FALSE(reader.next());
 }
 
+TEST(Protobuf, ReadsRepeatedNumbersPackedOrOneByOne) {
+  std::string message;
+  append_protobuf_number(message, 3, 300);
+  append_protobuf_bytes(message, 3, "\xac\x02\x05");
+  ProtobufReader reader(message, "test");
+  ASSERT_TRUE(reader.next());
+  EXPECT_THAT(reader.integers(), testing::ElementsAre(300));
+  ASSERT_TRUE(reader.next());
+  EXPECT_THAT(reader.integers(), testing::ElementsAre(300, 5));
+}
+
 TEST(Protobuf, RefusesWhatIsDamaged) {
   const auto error = [](const std::string& bytes) {
     return error_of([&] {

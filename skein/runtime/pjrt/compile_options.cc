@@ -6,32 +6,10 @@
 #include <vector>
 
 #include "skein/base/error.h"
+#include "skein/base/files/protobuf.h"
 
 namespace skein {
 namespace {
-
-// A message of protocol buffers, field by field.
-class Message {
- public:
-  void add(int field, const std::string& bytes) {
-    append_varint(static_cast<uint64_t>(field) << 3 | 2);
-    append_varint(bytes.size());
-    bytes_ += bytes;
-  }
-  void add(int field, int64_t value) {
-    append_varint(static_cast<uint64_t>(field) << 3);
-    append_varint(static_cast<uint64_t>(value));
-  }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  void append_varint(uint64_t value) {
-    for (; value >= 0x80; value >>= 7) bytes_.push_back(static_cast<char>(value | 0x80));
-    bytes_.push_back(static_cast<char>(value));
-  }
-
-  std::string bytes_;
-};
 
 std::optional<int64_t> whole_number(std::string_view text) {
   int64_t value = 0;
@@ -42,15 +20,15 @@ std::optional<int64_t> whole_number(std::string_view text) {
 
 // An OptionOverrideProto: string_field (1), bool_field (2), int_field (3).
 std::string override_value(const std::string& value) {
-  Message message;
+  std::string message;
   if (value == "true" || value == "false") {
-    message.add(2, int64_t{value == "true"});
+    append_protobuf_number(message, 2, value == "true" ? 1 : 0);
   } else if (const auto number = whole_number(value)) {
-    message.add(3, *number);
+    append_protobuf_number(message, 3, static_cast<uint64_t>(*number));
   } else {
-    message.add(1, value);
+    append_protobuf_bytes(message, 1, value);
   }
-  return message.bytes();
+  return message;
 }
 
 struct Option {
@@ -83,22 +61,23 @@ std::vector<Option> options_of_level(const std::string& level) {
 
 std::string compile_options(int64_t num_replicas, const std::string& level,
                             int64_t num_partitions) {
-  Message build;  // ExecutableBuildOptionsProto: num_replicas (4), num_partitions (5)
-  build.add(4, num_replicas);
-  build.add(5, num_partitions);
-  Message options;  // CompileOptionsProto: executable_build_options (3), env_option_overrides (7)
-  options.add(3, build.bytes());
+  std::string build;  // ExecutableBuildOptionsProto: num_replicas (4), num_partitions (5)
+  append_protobuf_number(build, 4, static_cast<uint64_t>(num_replicas));
+  append_protobuf_number(build, 5, static_cast<uint64_t>(num_partitions));
+  std::string
+      options;  // CompileOptionsProto: executable_build_options (3), env_option_overrides (7)
+  append_protobuf_bytes(options, 3, build);
   // XLA would leave out roundings to bf16 between ops, and what is computed would depend on what it
   // fuses.
   std::vector<Option> overrides = {{"xla_allow_excess_precision", "false"}};
   for (Option& option : options_of_level(level)) overrides.push_back(std::move(option));
   for (const Option& option : overrides) {
-    Message entry;  // of a map: key (1), value (2)
-    entry.add(1, option.name);
-    entry.add(2, override_value(option.value));
-    options.add(7, entry.bytes());
+    std::string entry;  // of a map: key (1), value (2)
+    append_protobuf_bytes(entry, 1, option.name);
+    append_protobuf_bytes(entry, 2, override_value(option.value));
+    append_protobuf_bytes(options, 7, entry);
   }
-  return options.bytes();
+  return options;
 }
 
 }  // namespace skein

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "skein/base/error.h"
-#include "skein/runtime/pjrt/proto_reader.h"
+#include "skein/base/files/protobuf.h"
 
 namespace skein {
 namespace {
@@ -40,6 +40,8 @@ int64_t bytes_of_type(uint64_t type) {
   }
 }
 
+ProtobufReader reader_of(std::string_view message) { return {message, "a compiled program"}; }
+
 struct HloShape {
   int64_t bytes = 0;            // of all that is in it
   std::vector<HloShape> parts;  // of a tuple
@@ -50,13 +52,13 @@ HloShape read_shape(std::string_view message) {
   HloShape shape;
   uint64_t type = 0;
   int64_t elements = 1;
-  ProtoReader reader(message);
-  while (const auto field = reader.next()) {
-    if (field->number == 2) type = field->integer;
-    if (field->number == 3) {
-      for (const int64_t dim : ProtoReader::integers(*field)) elements *= dim;
+  ProtobufReader reader = reader_of(message);
+  while (reader.next()) {
+    if (reader.field() == 2) type = reader.varint();
+    if (reader.field() == 3) {
+      for (const int64_t dim : reader.integers()) elements *= dim;
     }
-    if (field->number == 4) shape.parts.push_back(read_shape(field->bytes));
+    if (reader.field() == 4) shape.parts.push_back(read_shape(reader.bytes()));
   }
   shape.bytes = elements * bytes_of_type(type);
   for (const HloShape& part : shape.parts) shape.bytes += part.bytes;
@@ -66,9 +68,9 @@ HloShape read_shape(std::string_view message) {
 // The ranks of the first of several ReplicaGroups: replica_ids 1. All groups have equal sizes.
 int64_t read_group(std::string_view message) {
   int64_t ranks = 0;
-  ProtoReader reader(message);
-  while (const auto field = reader.next()) {
-    if (field->number == 1) ranks += std::ssize(ProtoReader::integers(*field));
+  ProtobufReader reader = reader_of(message);
+  while (reader.next()) {
+    if (reader.field() == 1) ranks += std::ssize(reader.integers());
   }
   return ranks;
 }
@@ -76,13 +78,13 @@ int64_t read_group(std::string_view message) {
 // CollectiveDeviceListProto: replica_groups 1; iota_replica_group_list 2, whose
 // num_devices_per_group is 2.
 int64_t read_device_list(std::string_view message) {
-  ProtoReader reader(message);
-  while (const auto field = reader.next()) {
-    if (field->number == 1) return read_group(field->bytes);
-    if (field->number != 2) continue;
-    ProtoReader iota(field->bytes);
-    while (const auto number = iota.next()) {
-      if (number->number == 2) return static_cast<int64_t>(number->integer);
+  ProtobufReader reader = reader_of(message);
+  while (reader.next()) {
+    if (reader.field() == 1) return read_group(reader.bytes());
+    if (reader.field() != 2) continue;
+    ProtobufReader iota = reader_of(reader.bytes());
+    while (iota.next()) {
+      if (iota.field() == 2) return static_cast<int64_t>(iota.varint());
     }
   }
   return 0;
@@ -93,12 +95,12 @@ void read_instruction(std::string_view message, std::vector<CompiledCollective>&
   std::string_view opcode;
   HloShape shape;
   int64_t ranks = 0;
-  ProtoReader reader(message);
-  while (const auto field = reader.next()) {
-    if (field->number == 2) opcode = field->bytes;
-    if (field->number == 3) shape = read_shape(field->bytes);
-    if (field->number == 49 && ranks == 0) ranks = read_group(field->bytes);
-    if (field->number == 87) ranks = read_device_list(field->bytes);
+  ProtobufReader reader = reader_of(message);
+  while (reader.next()) {
+    if (reader.field() == 2) opcode = reader.bytes();
+    if (reader.field() == 3) shape = read_shape(reader.bytes());
+    if (reader.field() == 49 && ranks == 0) ranks = read_group(reader.bytes());
+    if (reader.field() == 87) ranks = read_device_list(reader.bytes());
   }
   constexpr std::string_view kStart = "-start";
   const bool starts = opcode.ends_with(kStart);
@@ -113,12 +115,12 @@ void read_instruction(std::string_view message, std::vector<CompiledCollective>&
 // HloModuleProto: computations 3. HloComputationProto: instructions 2.
 std::vector<CompiledCollective> read_module(std::string_view module) {
   std::vector<CompiledCollective> found;
-  ProtoReader reader(module);
-  while (const auto computation = reader.next()) {
-    if (computation->number != 3) continue;
-    ProtoReader instructions(computation->bytes);
-    while (const auto instruction = instructions.next()) {
-      if (instruction->number == 2) read_instruction(instruction->bytes, found);
+  ProtobufReader reader = reader_of(module);
+  while (reader.next()) {
+    if (reader.field() != 3) continue;
+    ProtobufReader instructions = reader_of(reader.bytes());
+    while (instructions.next()) {
+      if (instructions.field() == 2) read_instruction(instructions.bytes(), found);
     }
   }
   return found;
@@ -131,9 +133,9 @@ std::vector<CompiledCollective> hlo_collectives(std::string_view program, std::s
   if (format != "hlo_with_config") {
     fail(ErrorCode::kInvalid, "a compiled program has the format '{}': expected hlo", format);
   }
-  ProtoReader reader(program);  // HloModuleProtoWithConfig: hlo_module 1
-  while (const auto field = reader.next()) {
-    if (field->number == 1) return read_module(field->bytes);
+  ProtobufReader reader = reader_of(program);  // HloModuleProtoWithConfig: hlo_module 1
+  while (reader.next()) {
+    if (reader.field() == 1) return read_module(reader.bytes());
   }
   return {};
 }

@@ -3,20 +3,25 @@
 #include <gtest/gtest.h>
 
 #include "skein/base/error.h"
-#include "skein/runtime/pjrt/proto_reader.h"
+#include "skein/base/files/protobuf.h"
 
 namespace skein {
 namespace {
 
 std::string varint(uint64_t value) {
   std::string bytes;
-  for (; value >= 0x80; value >>= 7) bytes.push_back(static_cast<char>(value | 0x80));
-  bytes.push_back(static_cast<char>(value));
+  append_protobuf_varint(bytes, value);
   return bytes;
 }
-std::string field(uint64_t number, uint64_t value) { return varint(number << 3) + varint(value); }
-std::string field(uint64_t number, const std::string& bytes) {
-  return varint(number << 3 | 2) + varint(bytes.size()) + bytes;
+std::string field(int number, uint64_t value) {
+  std::string bytes;
+  append_protobuf_number(bytes, number, value);
+  return bytes;
+}
+std::string field(int number, const std::string& text) {
+  std::string bytes;
+  append_protobuf_bytes(bytes, number, text);
+  return bytes;
 }
 
 constexpr uint64_t kF32 = 11, kBF16 = 16, kTuple = 13;
@@ -82,18 +87,6 @@ TEST(HloCollectives, BytesThatAreNoMessageAreRefused) {
   EXPECT_THROW(hlo_collectives(whole.substr(0, whole.size() - 3), "hlo"), Error);
   EXPECT_THROW(hlo_collectives(whole, "text"), Error);
   EXPECT_THROW(hlo_collectives(std::string(11, '\xff'), "hlo"), Error);
-}
-
-TEST(ProtoReader, ReadsEveryKindOfField) {
-  const std::string message = field(1, 300) + varint(2 << 3 | 1) + std::string(8, 'x') +
-                              varint(3 << 3 | 5) + "xxxx" + field(4, "text");
-  ProtoReader reader(message);
-  EXPECT_EQ(reader.next()->integer, 300U);
-  EXPECT_EQ(reader.next()->number, 2);
-  EXPECT_EQ(reader.next()->number, 3);
-  const auto last = reader.next();
-  EXPECT_EQ(last->bytes, "text");
-  EXPECT_FALSE(reader.next());
 }
 
 }  // namespace
