@@ -1,4 +1,6 @@
 // The devices, the kernels that they run, and errors.
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -12,8 +14,12 @@ namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
 
-// CUDA_EMULATION_FAIL_KERNEL=n: the nth kernel of the process reads where it may not.
+// CUDA_EMULATION_FAIL_KERNEL=n: the nth kernel of the process reads where it may not; with
+// CUDA_EMULATION_FAIL_AFTER=FILE the nth that begins when that file is there.
 bool fails_now() {
+  static const char* const file = std::getenv("CUDA_EMULATION_FAIL_AFTER");
+  static bool counts = file == nullptr;
+  if (!counts && !(counts = access(file, F_OK) == 0)) return false;
   static int64_t left = [] {
     const char* text = std::getenv("CUDA_EMULATION_FAIL_KERNEL");
     return text != nullptr ? std::strtoll(text, nullptr, 10) : -1;
