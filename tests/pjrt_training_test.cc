@@ -55,6 +55,17 @@ TEST_F(PjrtTraining, HasTheLossesOfTheCpu) {
   expect_near(losses_of(job().run("pjrt20")), losses_of(job().run("cpu20")), 1e-5);
 }
 
+TEST_F(PjrtTraining, AStepOfOneMicroBatchIsOneProgram) {
+  const Overrides one = {"run.steps=20", "batch.micro_sequences=4", "validate.every_steps=10",
+                         "validate.batches=2", "data.validation=" + job().corpus().string()};
+  job().trained("cpu_one", TrainedJob::with(one));
+  const Outcome outcome = job().train("pjrt_one", on_pjrt(one));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  // The step, evaluation, and the product that measures the ceiling.
+  EXPECT_NE(outcome.err.find("compiled 3 programs"), std::string::npos) << outcome.err;
+  expect_near(losses_of(job().run("pjrt_one")), losses_of(job().run("cpu_one")), 1e-5);
+}
+
 TEST_F(PjrtTraining, RoundsStochasticallyAsTheCpuDoes) {
   const Overrides twenty = {"run.steps=20"};
   job().trained("cpu_sr", TrainedJob::with(twenty, "bf16-sr"));

@@ -48,10 +48,10 @@ TEST(PlanStableHlo, SaysOfEveryRankWhatItsOwnProgramsSay) {
   for (const int zero : {0, 1, 3}) {
     StepSpec spec = tiny_spec(Mesh::standard(1, 2, 1, 2), 2);
     spec.layout.zero = zero;
-    const StageModules stage(spec);
+    const StageModules stage(spec, "");
     ASSERT_EQ(stage.ranks().size(), 4U);
     int64_t programs = 0;
-    stage.for_each("", "", [&](const StageModule& one) {
+    stage.for_each("", [&](const StageModule& one) {
       ++programs;
       EXPECT_EQ(one.module.text, text_of_all_ranks(stage, spec, one.name)) << one.name;
     });
@@ -65,7 +65,7 @@ TEST(PlanStableHlo, OfMoreLayersHasNotMoreFunctions) {
     StepSpec spec = tiny_spec(Mesh::standard(1, 1, 1, 1), 1);
     spec.model.num_hidden_layers = layers;
     int64_t functions = 0;
-    StageModules(spec).for_each("", "", [&](const StageModule& one) {
+    StageModules(spec, "").for_each("", [&](const StageModule& one) {
       functions += count(one.module.text, "func.func private");
     });
     return functions;

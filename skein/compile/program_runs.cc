@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "skein/base/text/units.h"
+#include "skein/compile/whole_step.h"
 #include "skein/passes/overlap/pair_programs.h"
 
 namespace skein {
@@ -129,6 +131,8 @@ std::vector<ProgramRun> step_order(const StepSpec& spec, const ProgramSet& progr
 
 ProgramRuns program_runs(const StepSpec& spec, const ProgramSet& programs) {
   ProgramRuns runs;
+  const auto is_step = [](const Program& program) { return program.name == kStepProgram; };
+  if (std::ranges::any_of(programs.programs, is_step)) return {{std::string(kStepProgram), 1}};
   for (const ProgramRun& run : step_order(spec, programs)) ++runs[run.program];
   for (const Program& program : programs.programs) {
     if (program.name == "update") runs["update"] = 1;

@@ -74,10 +74,9 @@ std::string text_after(const PlanRequest& request, int64_t rank, const std::stri
 
 std::string stablehlo_text(const PlanRequest& request, int64_t rank, const std::string& wanted,
                            bool is_narrow) {
-  const StageModules stage(spec_of(request, rank), is_narrow);
+  const StageModules stage(spec_of(request, rank), wanted, is_narrow);
   std::string text;
-  stage.for_each(wanted, "--print-stablehlo",
-                 [&](const StageModule& one) { text += one.module.text; });
+  stage.for_each("--print-stablehlo", [&](const StageModule& one) { text += one.module.text; });
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "skein/base/error.h"
+#include "skein/compile/whole_step.h"
 #include "skein/ops/ops.h"
 
 namespace skein {
@@ -27,13 +28,16 @@ std::vector<int64_t> ranks_of_stage(const Mesh& mesh, int64_t rank) {
 
 }  // namespace
 
-StageModules::StageModules(StepSpec spec, bool is_narrow)
+StageModules::StageModules(StepSpec spec, std::string wanted, bool is_narrow)
     : spec_(without_overlap(std::move(spec))),
+      wanted_(std::move(wanted)),
       graphs_(training_graphs(spec_)),
       programs_(plan_training(graphs_, spec_, {})),
       ranks_(ranks_of_stage(programs_.mesh, programs_.rank)),
       rules_(stablehlo_rules()),
-      is_narrow_(is_narrow) {}
+      is_narrow_(is_narrow) {
+  if (wanted_.empty() || wanted_.starts_with(kStepProgram)) join_step(programs_, spec_);
+}
 
 StageModule StageModules::module_of(const Program& program, const stablehlo::Piece& piece,
                                     const stablehlo::Cells& kept,
@@ -51,7 +55,7 @@ StageModule StageModules::module_of(const Program& program, const stablehlo::Pie
   return {request.name, instructions, stablehlo::write_module(request, rules_)};
 }
 
-void StageModules::for_each(const std::string& wanted, std::string_view option,
+void StageModules::for_each(std::string_view option,
                             const std::function<void(const StageModule&)>& act) const {
   std::vector<stablehlo::LocalizedAttrs> localized;
   for (const Graph* graph : {&graphs_.training, &graphs_.evaluation}) {
@@ -64,13 +68,13 @@ void StageModules::for_each(const std::string& wanted, std::string_view option,
     for (const stablehlo::Piece& piece :
          stablehlo::compiled_pieces(program, programs_.mesh, programs_.rank, std::ssize(ranks_))) {
       names.push_back(stablehlo::piece_name(program, piece));
-      if (!wanted.empty() && program.name != wanted && names.back() != wanted) continue;
+      if (!wanted_.empty() && program.name != wanted_ && names.back() != wanted_) continue;
       is_found = true;
       act(module_of(program, piece, kept, localized));
     }
   }
   if (!is_found) {
-    fail(ErrorCode::kUsage, "{} {}: expected one of {}", option, wanted, fmt::join(names, ", "));
+    fail(ErrorCode::kUsage, "{} {}: expected one of {}", option, wanted_, fmt::join(names, ", "));
   }
 }
 

@@ -26,16 +26,16 @@ struct StageModule {
 
 class StageModules {
  public:
-  // The stage of the rank of `spec`. `is_narrow`: as stablehlo::ModuleRequest has it.
-  explicit StageModules(StepSpec spec, bool is_narrow = false);
+  // The stage of the rank of `spec`. `wanted`: the program that for_each will be asked for, or the
+  // name of a piece; "": those that a run has, of which "step" may be one (compile/whole_step.h).
+  // `is_narrow`: as stablehlo::ModuleRequest has it.
+  StageModules(StepSpec spec, std::string wanted, bool is_narrow = false);
 
   const ProgramSet& programs() const { return programs_; }
   const std::vector<int64_t>& ranks() const { return ranks_; }  // by replica
 
-  // Writes the modules of program `wanted`, or the one of a piece; "": of every program. `option`
-  // names who asked.
-  void for_each(const std::string& wanted, std::string_view option,
-                const std::function<void(const StageModule&)>& act) const;
+  // Writes what is wanted. `option` names who asked.
+  void for_each(std::string_view option, const std::function<void(const StageModule&)>& act) const;
 
  private:
   StageModule module_of(const Program& program, const stablehlo::Piece& piece,
@@ -43,6 +43,7 @@ class StageModules {
                         std::vector<stablehlo::LocalizedAttrs>& localized) const;
 
   StepSpec spec_;
+  std::string wanted_;
   TrainingGraphs graphs_;
   ProgramSet programs_;
   std::vector<int64_t> ranks_;

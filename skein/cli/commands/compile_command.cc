@@ -15,6 +15,7 @@
 #include "skein/cli/shared/print.h"
 #include "skein/compile/configured_compiler.h"
 #include "skein/compile/step_programs.h"
+#include "skein/compile/whole_step.h"
 #include "skein/config/length.h"
 #include "skein/config/node_range.h"
 #include "skein/config/run/checkpoints.h"
@@ -93,7 +94,8 @@ void compile_of_process(const Config& config, const DecoderConfig& model, int64_
     const StepSpec spec = step_spec(
         config, model, parallel_layout(config, model, rank.size, rank.rank, stored_width));
     const auto device = training_device(config, rank.local_rank, together, settings);
-    const ProgramSet programs = plan_training(training_graphs(spec), spec, device->kernels());
+    ProgramSet programs = plan_training(training_graphs(spec), spec, device->kernels());
+    join_step(programs, spec);
     compile_programs(*device, programs);
     measure_device_ceiling_flops(*device, compute_dtype(spec.update.precision));
     const std::string compiled = device->compiled();

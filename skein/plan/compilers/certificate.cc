@@ -111,7 +111,7 @@ StageCertificate compile_stage(const PlanRequest& request, int64_t rank, const s
                                AotCompiler& compiler, const CertificateProgress& progress) {
   const PlannedRun run(request.config, request.model, request.ranks);
   const StepSpec spec = run.spec_of_rank(rank);
-  const StageModules stage(spec);
+  const StageModules stage(spec, wanted);
   StageCertificate certificate;
   certificate.stage = spec.layout.stage();
   certificate.num_stages = spec.layout.mesh.size("pp");
@@ -123,7 +123,7 @@ StageCertificate compile_stage(const PlanRequest& request, int64_t rank, const s
         programs.arena_bytes[i];
   }
   auto begin = std::chrono::steady_clock::now();
-  stage.for_each(wanted, "--program", [&](const StageModule& one) {
+  stage.for_each("--program", [&](const StageModule& one) {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     ProgramCertificate program;
     program.name = one.name;

@@ -104,10 +104,10 @@ std::string write_neuron_programs(const PlanRequest& request, int64_t rank,
   }
   const Backend& backend = find_backend("pjrt");
   const PlannedRun run(request.config, request.model, request.ranks);
-  const StageModules stage(run.spec_of_rank(rank), /*is_narrow=*/true);
+  const StageModules stage(run.spec_of_rank(rank), "", /*is_narrow=*/true);
   const int64_t num_replicas = std::ssize(stage.ranks());
   std::vector<StageModule> programs;
-  stage.for_each("", "--write-hlo", [&](const StageModule& one) { programs.push_back(one); });
+  stage.for_each("--write-hlo", [&](const StageModule& one) { programs.push_back(one); });
   check_programs(programs, target);
   const fs::path to = folder;
   fs::create_directories(to);

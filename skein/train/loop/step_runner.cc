@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "skein/compile/whole_step.h"
 #include "skein/model/placement.h"
 #include "skein/ops/zigzag/zigzag.h"
 #include "skein/passes/overlap/pair_programs.h"
@@ -15,7 +16,8 @@ StepRunner::StepRunner(Device& device, const ProgramSet& programs, const StepSpe
     : spec_(spec),
       executor_(device, programs, communicators),
       programs_(programs),
-      order_(step_order(spec, programs)),
+      is_one_program_(executor_.has_program(kStepProgram)),
+      order_(is_one_program_ ? std::vector<ProgramRun>() : step_order(spec, programs)),
       tasks_(stage_tasks(spec.pipeline(), spec.layout.stage())),
       evaluated_micro_batches_(spec.micro_batches) {
   upload_tables(executor_, spec.model, spec.sequence_length);
@@ -70,6 +72,9 @@ StepSpec with_micro_batches(StepSpec spec, int64_t micro_batches) {
 void StepRunner::suit_step_to(const Batch& batch) {
   const int64_t micro_batches = micro_batches_of(batch);
   if (micro_batches == spec_.micro_batches) return;
+  if (is_one_program_) {
+    fail(ErrorCode::kInternal, "a batch of {} micro-batches for a program of one", micro_batches);
+  }
   spec_ = with_micro_batches(std::move(spec_), micro_batches);
   order_ = step_order(spec_, programs_);
 }
@@ -130,6 +135,7 @@ int64_t StepRunner::global_label_tokens(const Batch& batch) const {
 void StepRunner::accumulate(const Batch& batch) {
   suit_step_to(batch);
   forget_uploads();
+  if (is_one_program_) give_micro_batch(batch, 0, 0);
   for (const ProgramRun& run : order_) {
     if (run.micro_batch >= 0) give_micro_batch(batch, run.micro_batch, run.slot);
     if (run.ahead >= 0) give_micro_batch(batch, run.ahead, run.slot_ahead);
@@ -179,7 +185,7 @@ void StepRunner::start(const Batch& batch, int64_t step, float learning_rate, co
   reports[kReportStepMicros] = told.copy.step_us;
   std::copy(batch.progress.begin(), batch.progress.end(), reports.begin() + kReportProgress);
   report(reports);
-  executor_.run("update");
+  executor_.run(is_one_program_ ? kStepProgram : "update");
   collect(batch, reports, outcomes_[started_ % device.depth()]);
   ++started_;
 }

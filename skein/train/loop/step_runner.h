@@ -129,6 +129,7 @@ class StepRunner {
   Outcome* outcomes_ = nullptr;  // Device::depth() of them, in host memory
   int64_t started_ = 0, finished_ = 0;
   const ProgramSet& programs_;
+  bool is_one_program_;            // compile/whole_step.h
   std::vector<ProgramRun> order_;  // programs of a training step, without the update
   // The schedule of an evaluation, of which the forward tasks are run, and its micro-batches.
   std::vector<Task> tasks_;

@@ -10,6 +10,7 @@
 #include "skein/base/text/log.h"
 #include "skein/base/text/units.h"
 #include "skein/checkpoint/save/checkpoint_writer.h"
+#include "skein/compile/whole_step.h"
 #include "skein/config/length.h"
 #include "skein/config/node_range.h"
 #include "skein/config/notes.h"
@@ -150,6 +151,7 @@ RankPrograms plan_programs(const PreparedRun& run) {
   const TrainingGraphs graphs = training_graphs(spec);
   RankPrograms programs;
   programs.set = plan_training(graphs, spec, run.device->kernels());
+  if (run.device->compiles()) join_step(programs.set, spec);
   const int64_t rounding = spec.keep_fp8_weights ? num_rounding_products(graphs.training) : 0;
   if (rounding > 0 && run.is_first()) {
     log::info(
