@@ -38,6 +38,9 @@ function(skein_pjrt_tests)
                         LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/neuron)
   add_dependencies(neuron_test fake_libneuronpjrt)
 
+  add_test(NAME pjrt/same_quality COMMAND tests/scripts/same_quality_test.py WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(pjrt/same_quality PROPERTIES TIMEOUT 1800 SKIP_RETURN_CODE 77)
+
   # What transformers recorded: one golden of each family, and all of them.
   set(training "*/DecoderGoldens.HundredSteps/")
   skein_pjrt_goldens(goldens 20 ${training}llama_multi_head:${training}mistral_window:${training}qwen2_*:${training}qwen3_tied_biases)
