@@ -29,6 +29,7 @@
 #include "skein/ir/verify.h"
 #include "skein/ops/add/add.h"
 #include "tests/ops/graph_run.h"
+#include "tests/ops/ulp.h"
 
 namespace skein::op_test {
 
@@ -170,6 +171,11 @@ inline std::vector<std::pair<std::string, GraphRun>> other_runs(const BuiltCase&
   return runs;
 }
 
+inline bool has_bf16_input(const OpCase& test) {
+  return std::ranges::any_of(test.inputs,
+                             [](const Tensor& tensor) { return tensor.dtype == DType::kBF16; });
+}
+
 inline void check_forward(const OpCase& test, const Outputs& want) {
   const BuiltCase built = build(test, static_cast<int>(want.size()));
   verify(built.graph, "the test");
@@ -196,27 +202,35 @@ inline void check_forward(const OpCase& test, const Outputs& want) {
     EXPECT_TRUE(got == three.read(id)) << name << " differs between 1 and 3 threads";
     if (want[i].empty()) continue;
     expect_close(got, want[i], dtype, test.tolerance, name);
+    record_ulp(test.op->name, "forward", has_bf16_input(test), dtype, got, want[i]);
     for (const auto& [label, other] : others) {
       expect_close(other.read(id), want[i], dtype, test.tolerance, name + label);
     }
   }
 }
 
-// d(sum over outputs of dy * y) / d(inputs[index][element]), by central differences.
+// d(sum over outputs of dy * y) / d(inputs[index][element]), by central differences: of two points,
+// accurate to 1e-8, or where ULPs are recorded of four, accurate to 1e-10.
 inline double finite_difference(const OpCase& test, const std::map<int, Tensor>& output_grads,
                                 int index, int64_t element) {
   Tensors inputs = test.inputs;
   double& x = inputs[index].values[element];
-  const double center = x, step = 1e-4 * std::max(1.0, std::abs(center));
-  double difference = 0;
-  for (const double sign : {1.0, -1.0}) {
-    x = center + sign * step;
-    const Outputs outputs = test.reference(inputs);
-    for (const auto& [output, dy] : output_grads) {
-      for (size_t i = 0; i < dy.values.size(); ++i) difference += sign * dy[i] * outputs[output][i];
+  const double center = x, step = (records_ulp() ? 1e-3 : 1e-4) * std::max(1.0, std::abs(center));
+  const auto difference_of = [&](double distance) {
+    double difference = 0;
+    for (const double sign : {1.0, -1.0}) {
+      x = center + sign * distance;
+      const Outputs outputs = test.reference(inputs);
+      for (const auto& [output, dy] : output_grads) {
+        for (size_t i = 0; i < dy.values.size(); ++i) {
+          difference += sign * dy[i] * outputs[output][i];
+        }
+      }
     }
-  }
-  return difference / (2 * step);
+    return difference / (2 * distance);
+  };
+  if (!records_ulp()) return difference_of(step);
+  return (4 * difference_of(step) - difference_of(2 * step)) / 3;
 }
 
 inline void check_backward(const OpCase& test, int num_outputs) {
@@ -257,14 +271,16 @@ inline void check_backward(const OpCase& test, int num_outputs) {
     }
     const auto compare = [&](const GraphRun& run, const std::string& label) {
       // A sum of bf16 terms is as accurate as the terms.
-      bool is_bf16 = dtype == DType::kBF16;
-      for (const Tensor& tensor : test.inputs) is_bf16 |= tensor.dtype == DType::kBF16;
+      const bool is_bf16 = dtype == DType::kBF16 || has_bf16_input(test);
       const double tolerance = is_bf16 ? test.grad_tolerance_bf16 : test.grad_tolerance_f32;
       constexpr double kNoise = 1e-9;  // of a finite difference
       const std::vector<double> all = run.read(id);
       std::vector<double> probed;
       for (const int64_t i : probes) probed.push_back(all[i]);
       expect_close(probed, want, dtype, tolerance, name + label, kNoise);
+      if (&run == &first) {
+        record_ulp(test.op->name, "gradient", has_bf16_input(test), dtype, probed, want, kNoise);
+      }
     };
     compare(first, "");
     for (const auto& [label, other] : others) compare(other, label);
