@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Makes tests/goldens/<family>: what transformers' <Family>ForCausalLM computes for small random models.
+"""Makes tests/goldens/<family>: what transformers' <Family>ForCausalLM, or of an encoder <Family>ForMaskedLM, computes
+for small random models.
 
     scripts/goldens/decoders.py [FAMILY[/CASE]…]  all of them; needs torch, transformers and safetensors
 
 Every number is float32, eager attention, on a CPU. A case is a folder:
   config.json, model.safetensors   the model, in the older or the newer spelling of config.json
-  tokens.json, logprobs.json       input and output of `skein score`
+  tokens.json, logprobs.json       input and output of `skein score`; an encoder has none
+  texts.json, hidden.safetensors   of an encoder: texts, and the last hidden states of each
   training.json                    100 AdamW steps: the rows (each step takes the next
                                    `rows_per_step`, cyclically; labels are shifted already, -100
-                                   where there is none), loss and gradient norm before clipping
+                                   where there is none), loss and gradient norm before clipping. Of
+                                   an encoder, tokens are masked and labels stand in their places
   first_gradients.safetensors      the gradients of step 1, before clipping
 `llama/import_bfloat16` is a folder as save_pretrained writes it, in bfloat16 and several shards; its
 log-probabilities are those of the same weights widened to float32; `llama/import_float16` is the same in float16. llama/rope.json holds inverse
@@ -26,7 +29,7 @@ from pathlib import Path
 import numpy
 import torch
 from safetensors.torch import save_file
-from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, LlamaConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
@@ -130,7 +133,21 @@ MISTRAL = {
              vocab_size=80, sliding_window=100, rope_parameters=default_rope()),
         40, False, True),
 }
-FAMILIES = {"llama": (LLAMA, 21), "qwen3": (QWEN3, 41), "qwen2": (QWEN2, 51), "mistral": (MISTRAL, 61)}
+EUROBERT = {
+    "grouped_query_documents": (
+        dict(hidden_size=48, num_attention_heads=6, num_key_value_heads=2, intermediate_size=64,
+             vocab_size=100, rms_norm_eps=1e-5, rope_parameters=default_rope(250000.0)),
+        44, True, False),
+    "tied_biases": (
+        dict(hidden_size=36, num_attention_heads=3, num_key_value_heads=3, intermediate_size=64,
+             vocab_size=97, num_hidden_layers=3, attention_bias=True, tie_word_embeddings=True,
+             rope_parameters=default_rope()),
+        33, False, False),
+}
+FAMILIES = {"llama": (LLAMA, 21), "qwen3": (QWEN3, 41), "qwen2": (QWEN2, 51), "mistral": (MISTRAL, 61),
+            "eurobert": (EUROBERT, 71)}
+ENCODERS = {"eurobert": "EuroBertForMaskedLM"}
+MASK_TOKEN = 3
 
 
 def float32_text(values):
@@ -145,14 +162,21 @@ def write_json(path, value):
 def make_config(family="llama", **keys):
     keys = dict(num_hidden_layers=2, max_position_embeddings=128, bos_token_id=1, eos_token_id=2,
                 dtype="float32") | keys
-    return AutoConfig.for_model(family, architectures=[f"{family.capitalize()}ForCausalLM"], **keys)
+    architecture = ENCODERS.get(family, f"{family.capitalize()}ForCausalLM")
+    more = {"mask_token_id": MASK_TOKEN, "pad_token_id": None} if family in ENCODERS else {}
+    return AutoConfig.for_model(family, architectures=[architecture], **more, **keys)
+
+
+def is_encoder(model):
+    return model.config.model_type in ENCODERS
 
 
 def make_model(config, seed, attention="eager"):
     """Weights large enough that every part of the model shows in its output, small enough that
     training does not amplify rounding."""
     torch.manual_seed(seed)
-    model = AutoModelForCausalLM.from_config(config, attn_implementation=attention)
+    of_kind = AutoModelForMaskedLM if config.model_type in ENCODERS else AutoModelForCausalLM
+    model = of_kind.from_config(config, attn_implementation=attention)
     model = model.float().eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -193,7 +217,29 @@ def write_score(model, folder, seed):
     write_json(folder / "logprobs.json", {"logprobs": [float32_text(row) for row in logprobs]})
 
 
-def make_rows(vocab_size, length, documents, seed, count=20):
+def write_hidden(model, folder, seed):
+    generator = torch.Generator().manual_seed(seed)
+    texts = [torch.randint(0, model.config.vocab_size, (length,), generator=generator).tolist()
+             for length in (1, 2, 17, 33, 70)]
+    with torch.no_grad():
+        hidden = {str(i): model.base_model(torch.tensor([text])).last_hidden_state[0]
+                  for i, text in enumerate(texts)}
+    write_json(folder / "texts.json", texts)
+    save_file(hidden, folder / "hidden.safetensors")
+
+
+def mask_row(row, generator):
+    """The model must find three of ten tokens; in the place of most stands the mask token."""
+    tokens = row["tokens"]
+    row["labels"] = [-100] * len(tokens)
+    for index, draw in enumerate(torch.rand(len(tokens), generator=generator).tolist()):
+        if draw < 0.3:
+            row["labels"][index] = tokens[index]
+            tokens[index] = MASK_TOKEN if draw < 0.25 else tokens[index]
+    return row
+
+
+def make_rows(vocab_size, length, documents, seed, count=20, masked=False):
     rows = []
     generator = torch.Generator().manual_seed(seed)
     for row in range(count):
@@ -209,18 +255,21 @@ def make_rows(vocab_size, length, documents, seed, count=20):
                 labels[index] = -100
         rows.append({"tokens": window[:-1], "labels": labels, "positions": positions,
                      "document_starts": starts})
+        if masked:
+            mask_row(rows[-1], generator)
     return rows
 
 
-def attention_mask(rows, dtype):
-    """[rows, 1, T, T], added to the scores: causal, and only within a document."""
+def attention_mask(rows, dtype, causal=True):
+    """[rows, 1, T, T], added to the scores: causal where asked, and only within a document."""
     masks = []
     for row in rows:
         length = len(row["tokens"])
         document = torch.zeros(length, dtype=torch.long)
         document[row["document_starts"][1:]] = 1
         document = document.cumsum(0)
-        visible = (document[:, None] == document[None, :]).tril()
+        visible = document[:, None] == document[None, :]
+        visible = visible.tril() if causal else visible
         mask = torch.zeros(length, length, dtype=dtype)
         masks.append(mask.masked_fill(~visible, torch.finfo(dtype).min)[None])
     return torch.stack(masks)
@@ -229,6 +278,10 @@ def attention_mask(rows, dtype):
 def batch_loss(model, rows):
     column = {key: torch.tensor([row[key] for row in rows])
               for key in ("tokens", "labels", "positions")}
+    if is_encoder(model):
+        logits = model(column["tokens"], attention_mask=attention_mask(rows, model.dtype, causal=False),
+                       position_ids=column["positions"]).logits
+        return torch.nn.functional.cross_entropy(logits.flatten(0, 1), column["labels"].flatten())
     return model(column["tokens"], attention_mask=attention_mask(rows, model.dtype),
                  position_ids=column["positions"], labels=column["labels"],
                  shift_labels=column["labels"]).loss
@@ -262,10 +315,10 @@ def write_case(family, name, folder, seed):
     (folder / "generation_config.json").unlink(missing_ok=True)
     if older:
         older_spelling(folder / "config.json")
-    write_score(model, folder, seed)
+    (write_hidden if is_encoder(model) else write_score)(model, folder, seed)
     check_documents(model)
 
-    rows = make_rows(config.vocab_size, length, documents, seed)
+    rows = make_rows(config.vocab_size, length, documents, seed, masked=is_encoder(model))
     exact = make_model(config, seed, "sdpa").double()
     losses, norms = train(model, rows, 2, folder / "first_gradients.safetensors")
     exact_losses, exact_norms = train(exact, rows, 2)
@@ -287,7 +340,7 @@ def check_documents(model):
     """The mask and the positions make a packed row equal to its documents, one by one."""
     [row] = make_rows(model.config.vocab_size, 40, True, 7, count=1)
     with torch.no_grad():
-        packed = model(torch.tensor([row["tokens"]]), attention_mask=attention_mask([row], model.dtype),
+        packed = model(torch.tensor([row["tokens"]]), attention_mask=attention_mask([row], model.dtype, not is_encoder(model)),
                        position_ids=torch.tensor([row["positions"]])).logits[0]
         bounds = row["document_starts"] + [len(row["tokens"])]
         alone = torch.cat([model(torch.tensor([row["tokens"][a:b]])).logits[0]

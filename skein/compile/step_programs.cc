@@ -53,6 +53,17 @@ void check_sequence_length(int64_t length, const DecoderConfig& model) {
        length, limit.key, limit.tokens, limit.tokens, limit.tokens);
 }
 
+// An encoder reads a next token off its input; a decoder sees nothing behind a masked one.
+void check_objective(const Config& config, const DecoderConfig& model) {
+  const bool is_masked = config.data.objective == "masked";
+  if (is_masked == model.family->is_encoder) return;
+  fail(ErrorCode::kUsage, "data.objective is \"{}\", and {} is {}: expected \"{}\"",
+       config.data.objective, model.family->model_type,
+       is_masked ? "a decoder, which sees nothing behind a masked token"
+                 : "an encoder, which would read the next token off its input",
+       is_masked ? "next_token" : "masked");
+}
+
 }  // namespace
 
 bool gives_vocab_size(const Config& config) {
@@ -84,6 +95,7 @@ DecoderConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vo
                  "model.resize_token_embeddings(len(tokenizer)), then model.save_pretrained(…)");
     }
     check_sequence_length(config.data.sequence_length, model);
+    check_objective(config, model);
     return model;
   } catch (const Error& error) {
     const bool is_mistake = error.code() == ErrorCode::kInvalid ||

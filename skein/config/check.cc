@@ -89,6 +89,10 @@ void check_data(const Config& config, const Checker& check, ConfigUse use) {
                 "[[data.source]] names {} corpora, expected at most {}: corpora of one kind can "
                 "lie in one folder, which is one source",
                 data.source.size(), kMaxSources);
+  check.require(data.objective != "masked" || data.loss_on == "all",
+                "[data] objective is \"masked\" and loss_on is \"{}\": expected loss_on = \"all\", "
+                "since any token may be masked",
+                data.loss_on);
   check_names(data.source, "source", check);
   check_names(data.validation_set, "validation_set", check);
 }

@@ -65,9 +65,13 @@ struct DataConfig {
   int64_t sequence_length = 4096;
   bool document_mask = true;
   std::string special_tokens = "text";
-  std::string loss_on = "all";  // or "completion"
-  int64_t lanes = 0;            // 0: those of the checkpoint, or of the largest batch
-  std::string skip_batches;     // SkippedBatches::parse
+  std::string loss_on = "all";           // or "completion"
+  std::string objective = "next_token";  // or "masked"
+  double mask_probability = 0.15;        // of "masked"
+  bool mask_whole_words = false;
+  std::string mask_token;    // empty: that of the tokenizer's files
+  int64_t lanes = 0;         // 0: those of the checkpoint, or of the largest batch
+  std::string skip_batches;  // SkippedBatches::parse
   int64_t cache_bytes = int64_t{2} << 30;
   bool operator==(const DataConfig&) const = default;
 };

@@ -55,6 +55,10 @@ class DataFeed {
         config.data.special_tokens == "parse" ? SpecialTokens::kParse : SpecialTokens::kText;
     options.vocab_size = vocab_size;
     options.completion_only = config.data.loss_on == "completion";
+    if (config.data.objective == "masked") {
+      options.mask = {config.data.mask_probability, config.data.mask_whole_words,
+                      config.data.mask_token};
+    }
     return options;
   }
 

@@ -76,13 +76,13 @@ void refuse_unsupported(const ConfigKeys& keys, const FamilyDef& family) {
   }
   const Json* architectures = keys.find("architectures");
   if (architectures == nullptr) return;
-  // The decoder alone (LlamaModel) has the same layers; errors about its tensors say what it lacks.
-  std::string decoder_alone(family.architecture);
-  const size_t head = decoder_alone.find("ForCausalLM");
-  if (head != decoder_alone.npos) decoder_alone.replace(head, decoder_alone.npos, "Model");
+  // The layers alone (LlamaModel) are the same; errors about its tensors say what it lacks.
+  std::string layers_alone(family.architecture);
+  const size_t head = layers_alone.find("For");
+  if (head != layers_alone.npos) layers_alone.replace(head, layers_alone.npos, "Model");
   if (!architectures->is_array() ||
       (!architectures->empty() && architectures->front() != std::string(family.architecture) &&
-       architectures->front() != decoder_alone)) {
+       architectures->front() != layers_alone)) {
     keys.refuse(ErrorCode::kUnsupported, "architectures",
                 fmt::format("[\"{}\"]", family.architecture));
   }
@@ -257,6 +257,14 @@ bool operator==(const DecoderConfig& a, const DecoderConfig& b) {
   return to_hugging_face_json(a, DType::kF32) == to_hugging_face_json(b, DType::kF32);
 }
 
+void require_decoder(const DecoderConfig& config) {
+  if (!config.family->is_encoder) return;
+  fail(ErrorCode::kUnsupported,
+       "a {} model finds masked tokens from those on both sides, and has no probability of the "
+       "token that comes next: expected a decoder to score, continue or serve texts",
+       config.family->model_type);
+}
+
 std::span<const ModelKey> model_keys() {
   static const std::vector<ModelKey> all = [] {
     std::vector<ModelKey> keys = common_keys();
@@ -308,6 +316,9 @@ int64_t padded_vocabulary(const DecoderConfig& config, int64_t vocabulary_ranks)
 }
 
 ValueId build_decoder(Graph& graph, const DecoderConfig& config, const DecoderOptions& options) {
+  const bool suits_encoders =
+      options.purpose == DecoderPurpose::kTrain || options.purpose == DecoderPurpose::kEmbed;
+  if (!suits_encoders) require_decoder(config);
   DecoderGraph decoder(graph, config, options);
   const ValueId x = config.family->layers(decoder, decoder.embed());
   return decoder.finish(x);

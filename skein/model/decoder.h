@@ -69,6 +69,7 @@ struct DecoderConfig {
   std::optional<int64_t> bos_token_id;
   std::vector<int64_t> eos_token_ids;
   std::optional<int64_t> pad_token_id;
+  std::optional<int64_t> mask_token_id;  // of an encoder
   AttentionWindow window;
   std::vector<std::string> unknown_keys;  // of config.json, in no table (base/text/foreign_keys.h)
   std::shared_ptr<const void> own;        // the family's constants, of a type that only it knows
@@ -124,6 +125,7 @@ enum class DecoderPurpose {
   kTrain,     // output: kLossSum, to which the micro-batch's loss is added
   kScore,     // output: kTokenLoss
   kGenerate,  // output: kLogits
+  kEmbed,     // output: kHeadInput, the hidden states behind the last norm
   kServe,     // outputs: kLogits, kLogProb, kBest and kBestLogProb of the rows of kHeadRows
 };
 
@@ -186,6 +188,9 @@ struct ModelKey {
 struct FamilyDef {
   std::string_view model_type;    // "llama"
   std::string_view architecture;  // "LlamaForCausalLM"
+  // Tokens attend to those behind them, too, and the head finds masked tokens: the model is trained
+  // on them, and cannot continue a text.
+  bool is_encoder = false;
   // Defaults of absent keys, the same as in transformers.
   int64_t default_max_positions = 0;
   int64_t default_key_value_heads = 0;  // 0: as many as query heads
@@ -213,6 +218,9 @@ struct FamilyDef {
 };
 
 std::span<const FamilyDef* const> decoder_families();
+
+// Throws Error{kUnsupported} for an encoder, which cannot score or continue a text.
+void require_decoder(const DecoderConfig& config);
 
 // `what` names the source in errors: a path, or "[model]" for inline keys. An object without
 // vocab_size gets `default_vocab_size` (the tokenizer's); without either it is an error.

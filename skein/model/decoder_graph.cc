@@ -77,7 +77,9 @@ void DecoderGraph::add_parameter(const ParameterSpec& spec) {
 
 ValueId DecoderGraph::finish(ValueId x) {
   if (options_.purpose == DecoderPurpose::kServe) return serve(x);
-  const ValueId result = options_.purpose == DecoderPurpose::kGenerate ? last_logits(x) : loss(x);
+  const bool generates = options_.purpose == DecoderPurpose::kGenerate;
+  const bool embeds = options_.purpose == DecoderPurpose::kEmbed;
+  const ValueId result = generates ? last_logits(x) : embeds ? x : loss(x);
   graph_.set_scope({});
   graph_.mark_output(result);
   return result;
@@ -141,7 +143,7 @@ ValueId DecoderGraph::rotary_attention(ValueId q, ValueId k, ValueId v) {
   attrs.kv_heads = config_.num_key_value_heads;
   attrs.head_dim = config_.head_dim;
   attrs.sequence_length = options_.sequence_length;
-  attrs.causal = true;
+  attrs.causal = !config_.family->is_encoder;
   attrs.documents = options_.documents;
   attrs.repeatable = options_.repeatable;
   attrs.scale = 1.0 / std::sqrt(static_cast<double>(config_.head_dim));
@@ -277,7 +279,8 @@ double gated_decoder_flops(const DecoderConfig& config, int64_t sequence_length)
   const double layer = hidden * (2 * query + 2 * key_value + 3 * inner);
   const double layers = static_cast<double>(config.num_hidden_layers);
   const double matrices = layers * layer + hidden * static_cast<double>(config.vocab_size);
-  return 6 * matrices + 6 * layers * query * static_cast<double>(sequence_length);
+  const double keys = static_cast<double>(sequence_length) * (config.family->is_encoder ? 1 : 0.5);
+  return 6 * matrices + 12 * layers * query * keys;
 }
 
 std::vector<ModelKey> norm_and_rope_keys() {

@@ -24,6 +24,7 @@ enum class RandomPurpose : uint32_t {
   kDataOrder = 4,           // permutation of corpus blocks
   kSampling = 5,            // text generation
   kMixture = 6,             // with which corpus a lane begins
+  kMasking = 7,             // which tokens a masked language model must find
 };
 
 // The natural logarithm of u in (0, 1].

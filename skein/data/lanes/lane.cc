@@ -57,6 +57,9 @@ LaneContext::LaneContext(const DocumentSource& source, const Tokenizer& tokenize
       blocks_(source, options.global_sequences, options.sequence_length),
       order_(options.seed, blocks_.num_blocks()) {
   if (options_.vocab_size == 0) options_.vocab_size = tokenizer.vocab_size();
+  if (options_.mask.probability > 0) {
+    mask_.emplace(tokenizer, options_.mask, options_.vocab_size, options_.seed);
+  }
   if (options_.completion_only && !source.has_loss_spans()) {
     fail(ErrorCode::kUsage,
          "{}: the corpus does not say which bytes are completions (it has no column `{}`), which "

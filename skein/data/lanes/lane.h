@@ -14,10 +14,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "skein/data/lanes/blocks.h"
+#include "skein/data/lanes/token_mask.h"
 #include "skein/data/tokenizer/tokenizer.h"
 
 namespace skein {
@@ -33,6 +35,7 @@ struct LaneOptions {
   bool may_be_small = false;     // a corpus smaller than one batch is read again and again
   bool once = false;             // a lane ends with its share of the first epoch
   bool completion_only = false;  // of the corpus's loss spans alone is there a loss
+  MaskOptions mask = {};         // of a model that finds masked tokens
 };
 
 // One whole block in units of progress. Progress is an integer, so that the sum over lanes does not
@@ -59,6 +62,7 @@ class LaneContext {
   const DocumentSource& source() const { return source_; }
   const CorpusBlocks& blocks() const { return blocks_; }
   const BlockOrder& order() const { return order_; }
+  const std::optional<TokenMask>& mask() const { return mask_; }
 
   // Replaces `tokens` by those of the segment, and `counts` (may be null) by a flag for each: 1
   // where it counts for the loss; it is empty where all do. Errors: kInvalid for an id outside the
@@ -95,6 +99,7 @@ class LaneContext {
   LaneOptions options_;
   CorpusBlocks blocks_;
   BlockOrder order_;
+  std::optional<TokenMask> mask_;
 };
 
 class Lane {

@@ -46,7 +46,7 @@ class MemoryDocuments : public DocumentSource {
 // One token per byte; with `drop_blanks` blanks give no token, as in tokenizers that normalize.
 class ByteTokenizer final : public Tokenizer {
  public:
-  static constexpr int kBos = 256, kEos = 257;
+  static constexpr int kBos = 256, kEos = 257, kMask = 258;
   explicit ByteTokenizer(bool drop_blanks = false, int eos = kEos)
       : drop_blanks_(drop_blanks), eos_(eos) {}
   void encode(std::string_view text, std::vector<int32_t>& out) const override {
@@ -61,9 +61,10 @@ class ByteTokenizer final : public Tokenizer {
     }
     return text;
   }
-  int vocab_size() const override { return 258; }
+  int vocab_size() const override { return 259; }
   int bos_id() const override { return kBos; }
   int eos_id() const override { return eos_; }
+  int mask_id() const override { return kMask; }
   std::string content_hash() const override { return "bytes"; }
   std::vector<fs::path> files() const override { return {}; }
 

@@ -191,7 +191,12 @@ void Packer::fill(Batch& batch, std::vector<RowSegment>* segments) {
     for (int64_t row = i; row < count; row += num_lanes()) {
       pass_to(reader, (first + row) / num_lanes());
       segments_[static_cast<size_t>(row)].clear();
-      pack_row(reader.lane, document_mask, row_of(batch, row), segments_[static_cast<size_t>(row)]);
+      const RowSpans spans = row_of(batch, row);
+      std::vector<RowSegment>& of_row = segments_[static_cast<size_t>(row)];
+      pack_row(reader.lane, document_mask, spans, of_row);
+      if (const auto& mask = mixture_.corpus(0).mask()) {
+        mask->apply(first + row, of_row, spans.tokens, spans.labels);
+      }
       ++reader.row;
     }
     reader.has_read = true;

@@ -6,6 +6,7 @@
 //          token has no label, and positions and attention begin anew at every segment; without it
 //          rows are plain concatenations. Behind the end of a lane stand tokens 0 without labels,
 //          with the mask as a segment of their own.
+//          With a mask (token_mask.h) labels are the tokens that it chooses.
 //          Row q of the run is row q / B of lane q mod B, and a batch of b rows takes the next b.
 // Format   docs/data_order.md
 // Ranks    each has a packer for its share of every batch. Of a lane that several share in turn,

@@ -62,6 +62,7 @@ class ByteLevelTokenizer : public Tokenizer {
   bool has_token(int32_t id) const override { return bpe_->has_token(id); }
   int bos_id() const override { return ends_.bos; }
   int eos_id() const override { return ends_.eos; }
+  int mask_id() const override { return ends_.mask; }
   std::span<const std::string> notes() const override { return ends_.notes; }
   std::string content_hash() const override { return content_hash_; }
   std::vector<fs::path> files() const override { return files_; }

@@ -84,6 +84,11 @@ class SentencePieceTokenizer : public Tokenizer {
   int vocab_size() const override { return added_.num_ids; }
   int bos_id() const override { return ends_.bos; }
   int eos_id() const override { return ends_.eos; }
+  int mask_id() const override { return ends_.mask; }
+  bool begins_word(int32_t id) const override {
+    return static_cast<size_t>(id) < num_pieces() &&
+           model_.pieces[static_cast<size_t>(id)].text.starts_with(kSpaceText);
+  }
   std::span<const std::string> notes() const override { return ends_.notes; }
   std::string content_hash() const override { return content_hash_; }
   std::vector<fs::path> files() const override { return files_; }

@@ -10,6 +10,12 @@
 #include "skein/objects/store.h"
 
 namespace skein {
+
+bool Tokenizer::begins_word(int32_t id) const {
+  const std::string text = decode(std::span(&id, 1));
+  return !text.empty() && (text[0] == ' ' || (text[0] >= '\t' && text[0] <= '\r'));
+}
+
 const AddedTokens& Tokenizer::special_tokens() const {
   static const AddedTokens none;
   return none;

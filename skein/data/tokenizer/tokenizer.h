@@ -62,6 +62,10 @@ class Tokenizer {
   virtual bool has_token(int32_t id) const { return id >= 0 && id < vocab_size(); }
   virtual int bos_id() const = 0;  // -1: none
   virtual int eos_id() const = 0;  // -1: none
+  // mask_token of the files beside the vocabulary; -1: none.
+  virtual int mask_id() const { return -1; }
+  // Whether a token begins a word: it spells white space at its beginning.
+  virtual bool begins_word(int32_t id) const;
 
   // What a person should know before training: where EOS was found, or that there is none.
   virtual std::span<const std::string> notes() const { return {}; }

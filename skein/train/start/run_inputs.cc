@@ -59,6 +59,7 @@ void RunInputs::warn_of_unknown_keys() const {
 void RunInputs::open_corpora(const RowShare& share, int64_t lanes) {
   const auto cache = std::make_shared<ObjectCache>(config_.data.cache_bytes);
   training_.emplace(*tokenizer_, config_, model_.vocab_size, cache, lanes);
+  if (const auto& mask = training().corpus(0).mask()) model_.mask_token_id = mask->mask_id();
   if (tells_) {
     const int64_t sequences = config_.batch.global_sequences;
     warn_of_special_text();

@@ -54,6 +54,7 @@ int32_t find_eos(const TokenizerFolder& folder, const TokenLookup& lookup,
 TextEnds text_ends(const TokenizerFolder& folder, const TokenLookup& lookup) {
   TextEnds ends;
   ends.eos = find_eos(folder, lookup, ends.notes);
+  if (const auto named = folder.special("mask_token")) ends.mask = lookup.id_of(named->text);
   ends.bos = lookup.own_bos;
   const auto adds_bos = folder.adds_bos();
   if (!adds_bos) return ends;

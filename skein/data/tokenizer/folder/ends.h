@@ -20,6 +20,7 @@ struct TokenLookup {
 
 struct TextEnds {
   int32_t bos = -1, eos = -1;
+  int32_t mask = -1;               // stands for a token that a model must find
   std::vector<std::string> notes;  // for people: what was taken from where
 };
 

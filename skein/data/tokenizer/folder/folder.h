@@ -34,7 +34,7 @@ class TokenizerFolder {
     std::string text;
     fs::path file;  // that says so
   };
-  // "eos_token" or "bos_token".
+  // "eos_token", "bos_token" or "mask_token".
   std::optional<Named> special(const char* key) const;
   // Of generation_config.json, else of config.json: the first id of eos_token_id.
   struct Id {
