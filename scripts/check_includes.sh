@@ -25,8 +25,8 @@ mapfile -t files < <(find skein -type f \( -name '*.h' -o -name '*.cc' -o -name 
 awk '
 BEGIN {
   # Who may include whom; what follows from it transitively is allowed too.
-  rooms = "cli: launch train serve health prepare;  serve: infer;  health: launch train;  train: plan evaluate;" \
-          "plan: evaluate record replica supervise;  infer: evaluate;  evaluate: compile chat;" \
+  rooms = "cli: launch train serve health prepare embed;  serve: infer;  health: launch train;  train: plan evaluate;" \
+          "plan: evaluate record replica supervise;  infer: evaluate;  evaluate: compile chat;  embed: compile;" \
           "compile: weights passes backends;  backends: ops runtime;  weights: config runtime;  record: config runtime;" \
           "config: model optim data checkpoint;" \
           "passes: schedule ops;  model: ops;  optim: ops;  schedule: ir comm;  ops: stablehlo comm;  stablehlo: ir;" \
