@@ -126,8 +126,8 @@ TEST_F(Neuron, ACompilerReadsEveryProgramOfAStep) {
 
 TEST_F(Neuron, GroupsOfCollectivesReachACompilerOfAnOlderXla) {
   const TempFolder folder;
-  TinyJob::must(
-      write_hlo(folder.path(), {"parallel.tensor=2"}, {"--ranks", "4", "--optlevel", "1"}));
+  TinyJob::must(write_hlo(folder.path(), {"parallel.tensor=2", "batch.micro_sequences=1"},
+                          {"--ranks", "4", "--optlevel", "1"}));
   const auto read = compiled(folder.path());
   const std::vector<std::vector<int>> tensor = {{0, 1}, {2, 3}}, data = {{0, 2}, {1, 3}};
   const auto groups = read.at("forward").at("groups");
