@@ -1,4 +1,5 @@
 #include "skein/ops/cuda/largest_cuda.h"
+#include "skein/ops/cuda/norm_rows_cuda.h"
 #include "skein/ops/cuda/reduce_cuda.h"
 #include "skein/ops/largest.h"
 #include "skein/ops/rms_norm/rms_norm_cuda.h"
@@ -6,7 +7,7 @@
 namespace skein {
 namespace {
 
-using namespace rms_norm_cuda;  // NOLINT(google-build-using-namespace)
+using namespace cuda;  // NOLINT(google-build-using-namespace)
 
 constexpr int kWarpsOfRows = 4;  // a block, where a warp has a whole row
 

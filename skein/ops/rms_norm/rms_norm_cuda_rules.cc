@@ -1,5 +1,4 @@
-#include "skein/ops/rms_norm/rms_norm_cuda_rules.h"
-
+#include "skein/ops/cuda/norm_groups.h"
 #include "skein/ops/cuda_rules.h"
 
 namespace skein {
@@ -7,7 +6,7 @@ namespace {
 
 int64_t backward_scratch_bytes(const KernelCall& call) {
   const View& dx = call.outputs[0];
-  return int64_t{rms_norm_cuda::num_groups(dx)} * dx.cols() * static_cast<int64_t>(sizeof(float));
+  return int64_t{norm_groups::num_groups(dx)} * dx.cols() * static_cast<int64_t>(sizeof(float));
 }
 
 }  // namespace

@@ -9,15 +9,6 @@ namespace {
 
 using namespace stablehlo;  // NOLINT(google-build-using-namespace)
 
-Tensor row_means(const Tensor& x) { return sum(x, {1}) / static_cast<double>(x.dim(1)); }
-
-// A long sum in fp32 is more accurate as a sum of short ones.
-Tensor sum_of_rows(const Tensor& terms) {
-  const int64_t rows = terms.dim(0), cols = terms.dim(1);
-  if (rows % kBlockTokens != 0) return sum(terms, {0});
-  return sum(sum(reshape(terms, {rows / kBlockTokens, kBlockTokens, cols}), {1}), {0});
-}
-
 std::vector<Tensor> forward(const RuleCall& call) {
   const Tensor& x = call.inputs[0];
   const Tensor h = call.has_input(1) ? call.rounded(1, to_f32(x) + to_f32(call.inputs[1])) : x;
@@ -38,6 +29,14 @@ std::vector<Tensor> backward(const RuleCall& call) {
 }
 
 }  // namespace
+
+Tensor row_means(const Tensor& x) { return sum(x, {1}) / static_cast<double>(x.dim(1)); }
+
+Tensor sum_of_rows(const Tensor& terms) {
+  const int64_t rows = terms.dim(0), cols = terms.dim(1);
+  if (rows % kBlockTokens != 0) return sum(terms, {0});
+  return sum(sum(reshape(terms, {rows / kBlockTokens, kBlockTokens, cols}), {1}), {0});
+}
 
 NormedRows norm_rows(const Tensor& h, const Tensor& w, double epsilon) {
   const Tensor rstd = 1.0 / sqrt(row_means(h * h) + epsilon);

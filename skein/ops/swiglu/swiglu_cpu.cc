@@ -3,7 +3,7 @@
 #include "hwy/foreach_target.h"
 #include "skein/ir/kernel.h"
 #include "skein/ops/largest.h"
-#include "skein/ops/simd/simd-inl.h"
+#include "skein/ops/simd/sigmoid-inl.h"
 #include "skein/ops/swiglu/swiglu.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -13,33 +13,13 @@ namespace hn = hwy::HWY_NAMESPACE;
 namespace sm = simd::HWY_NAMESPACE;
 using sm::VF32;
 
-struct Sigmoid {
-  VF32 s, rest;  // and 1 - s
-};
-
-// Of elements that are stored as T. Of bf16 s is no less than 2^-125.
-template <typename T>
-HWY_INLINE Sigmoid sigmoid(VF32 x) {
-  const sm::F32 d;
-  const VF32 one = hn::Set(d, 1.0f);
-  if constexpr (sizeof(T) == sizeof(bfloat16)) {
-    const VF32 power = hn::Mul(x, hn::Set(d, -1.44269504f));
-    const VF32 bounded = hn::Min(hn::Set(d, 125.0f), power);  // on x86, NaN passes through
-    const VF32 e = sm::coarse_exp2(bounded), s = sm::coarse_reciprocal(hn::Add(one, e));
-    return {s, hn::Mul(e, s)};  // the difference of two coarse numbers would not vanish
-  } else {
-    const VF32 s = hn::Div(one, hn::Add(one, sm::exp(hn::Neg(x))));
-    return {s, hn::Sub(one, s)};
-  }
-}
-
 template <typename T>
 void forward_row(const T* gate, const T* up, T* y, size_t cols) {
   const sm::F32 d;
   const size_t step = hn::Lanes(d);
   for (size_t i = 0; i < cols; i += step) {
     const size_t n = HWY_MIN(step, cols - i);
-    const VF32 g = sm::load(d, gate + i, n), silu = hn::Mul(g, sigmoid<T>(g).s);
+    const VF32 g = sm::load(d, gate + i, n), silu = hn::Mul(g, sm::sigmoid<T>(g).s);
     sm::store(hn::Mul(silu, sm::load(d, up + i, n)), d, y + i, n);
   }
 }
@@ -52,7 +32,7 @@ void backward_row(const T* dy, const T* gate, const T* up, T* dgate, T* dup, siz
   for (size_t i = 0; i < cols; i += step) {
     const size_t n = HWY_MIN(step, cols - i);
     const VF32 grad = sm::load(d, dy + i, n), g = sm::load(d, gate + i, n);
-    const auto [s, rest] = sigmoid<T>(g);
+    const auto [s, rest] = sm::sigmoid<T>(g);
     const VF32 grad_s = hn::Mul(grad, s);
     const VF32 slope = hn::MulAdd(g, rest, one);
     const VF32 grad_up = hn::Mul(grad_s, sm::load(d, up + i, n));
