@@ -155,6 +155,9 @@ T atomicCAS(T* at, std::type_identity_t<T> expected, std::type_identity_t<T> val
   return old;
 }
 
+inline float normcdff(float x) {
+  return static_cast<float>(0.5 * std::erfc(-0.70710678118654752 * static_cast<double>(x)));
+}
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline float __expf(float x) { return std::exp(x); }
 inline float __logf(float x) { return std::log(x); }
