@@ -4,6 +4,7 @@ namespace skein {
 
 void add_embedding_cuda_rules(KernelTable&);
 void add_head_norm_cuda_rules(KernelTable&);
+void add_layer_norm_cuda_rules(KernelTable&);
 void add_linear_cuda_rules(KernelTable&);
 void add_muon_cuda_rules(KernelTable&);
 void add_redistribute_cuda_rules(KernelTable&);
@@ -15,6 +16,7 @@ KernelTable cuda_rules(const CudaRuleOptions& options) {
   add_attention_cuda_rules(table, options);
   add_embedding_cuda_rules(table);
   add_head_norm_cuda_rules(table);
+  add_layer_norm_cuda_rules(table);
   add_linear_cuda_rules(table);
   add_muon_cuda_rules(table);
   add_redistribute_cuda_rules(table);

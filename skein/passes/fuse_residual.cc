@@ -4,13 +4,15 @@
 #include <map>
 
 #include "skein/ops/add/add.h"
+#include "skein/ops/layer_norm/layer_norm.h"
 #include "skein/ops/rms_norm/rms_norm.h"
 
 namespace skein {
 namespace {
 
+// Both norms have the terms of their sum as inputs 0 and 1, and the sum as output 1.
 bool can_fuse(const Graph& graph, const Node& sum, const Node& norm) {
-  if (sum.op != &kAdd || norm.op != &kRmsNorm) return false;
+  if (sum.op != &kAdd || (norm.op != &kRmsNorm && norm.op != &kLayerNorm)) return false;
   if (norm.inputs[0] != sum.outputs[0] || norm.inputs[1] != kNoValue) return false;
   const auto& kept = graph.outputs();
   return sum.phase == Phase::kForward && norm.phase == Phase::kForward && sum.chunk == norm.chunk &&

@@ -1,5 +1,5 @@
 // Has the norm of a layer add what the layer before leaves: x = add(a, b), then rms_norm(x),
-// becomes rms_norm(a, b), whose h is x.
+// becomes rms_norm(a, b), whose h is x. The same for layer_norm.
 //
 // Only where the norm follows the sum directly, in forward: not between stages of a pipeline.
 // Memory   the same

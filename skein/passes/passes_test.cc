@@ -321,6 +321,29 @@ TEST(FuseResidual, NormsAddWhatTheyFollow) {
   EXPECT_EQ(graph.nodes()[1].inputs[1], norm.outputs[1]);  // x is now the norm's h
 }
 
+TEST(FuseResidual, LayerNormsAddWhatTheyFollow) {
+  Graph graph = parse_graph(R"(skein graph
+mesh dp=1
+parameter norm : f32[8]
+parameter bias : f32[8]
+input a : f32[4, 8]
+input b : f32[4, 8]
+forward
+  x = add(a, b) : f32[4, 8] @layers.0
+  y, h, mean, rstd = layer_norm(x, _, norm, bias) {epsilon=1e-05} : f32[4, 8], f32[4, 8], f32[4], f32[4] @layers.1
+  z = add(y, x) : f32[4, 8] @layers.1
+output z
+)",
+                            all_ops());
+  fuse_residual(graph);
+  verify(graph, "fuse_residual");
+  EXPECT_EQ(ops_of(graph, Phase::kForward), "layer_norm add");
+  const Node& norm = graph.nodes().front();
+  EXPECT_EQ(norm.inputs[0], graph.find("a"));
+  EXPECT_EQ(norm.inputs[1], graph.find("b"));
+  EXPECT_EQ(graph.nodes()[1].inputs[1], norm.outputs[1]);
+}
+
 TEST(FuseResidual, KeepsASumThatOutlivesTheProgram) {
   std::string text = kResiduals;
   text.replace(text.find("output v"), 8, "output x");
