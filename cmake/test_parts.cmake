@@ -20,7 +20,7 @@ set(SKEIN_LEFT_OUT
   "cuda_emulated ^cuda_emulated/.*ThreadRanks\\.[^/]*/(Data2Tensor2|Data2Context2|Data2Context2Zero3|Pipeline2Tensor2)([^A-Za-z0-9]|$)"
   "machines ^supervise/Hosts/CallsOnTheStore\\..*/4096$"
   "tidy ^lint/tidy$"
-  "pjrt ^pjrt/(AttentionContext\\.|Attention\\.(EachKindOfProduct|LongSequences|SeveralBlocksOfWideHeads|MatchesTheDefinition)|AdamwSplit\\.HasTheBitsOfTheWhole|RmsNorm\\.FindsTheLargest)"
+  "pjrt ^pjrt/(AttentionContext\\.|Attention\\.(EachKindOfProduct|LongSequences|SeveralBlocksOfWideHeads|MatchesTheDefinition)|AdamwSplit\\.HasTheBitsOfTheWhole|(Layer|Rms)Norm\\.FindsTheLargest)"
   "pjrt ^pjrt/goldens_all$"
   "objects ^objects/checkpoint_long$"
 )

@@ -112,9 +112,10 @@ bits_filter='*/fp32:*/bf16_sr:*/larger_bf16_sr:Interrupted.SignalsSaveAndExitWit
 # compute-sanitizer slows a kernel down some hundred times: what reduces, scatters and shares memory.
 racecheck_filter='RmsNorm.MeetsItsReference:SoftmaxCrossEntropy.MeetsItsReference:SumSquares.AddsUpAllSquares'
 racecheck_filter+=':AddToSum.MeetsItsReference:Attention.SharesKeyValueHeads:Embedding.MeetsItsReference'
-racecheck_filter+=:Orthogonalize.MeetsItsReference
+racecheck_filter+=:LayerNorm.AddsTheGradientOfTheSum:Orthogonalize.MeetsItsReference
 memcheck_filter=$racecheck_filter:Add.MeetsItsReference:Swiglu.MeetsItsReference:Rope.MatchesTheDefinition
 memcheck_filter+=:MuonMomentum.MeetsItsReference:MuonApply.MeetsItsReference
+memcheck_filter+=:Gelu.MeetsItsReference:Geglu.MeetsItsReference
 memcheck_filter+=:Adamw.MeetsItsReference:Linear.StoresF32WhenAsked:Zigzag.MeetsItsReference
 if [ -n "$dry" ]; then
   skein=build/skein_on_emulated_cuda kernels_test=${KERNELS_TEST:-build/skein_cuda_emulated_test}
